@@ -19,7 +19,7 @@ import orjson
 from bot.checks.recorded import NOT_STORED, Obstacle, Record, read_records
 from bot.checks.scratch import scratch_daemon
 from bot.daemon import Daemon
-from bot.database.opening import reader_of
+from bot.database.opening import operator_connection_of
 from bot.intake.gate import judge
 from bot.platforms.mentions import mention_parser
 from bot.turns.closing import explained
@@ -169,7 +169,7 @@ def plan(
     DefinitionError for filters that cannot be used."""
     # The accepted tools of MCP servers are in the same database.
     new = new.model_copy(update={"home": current.home, "store": current.store})
-    with reader_of(current) as database:
+    with operator_connection_of(current) as database:
         records = read_records(database, chat, count)
         olds, news = asyncio.run(_simulated(records, (current, new), database, progress))
     found = Plan()

@@ -31,7 +31,6 @@ from config.sections.basic import BasicSource
 from config.settings import Settings
 from function_calls.basic import STOPPED_AT
 from function_calls.schema.commands import value_of
-from function_calls.schema.definition import DefinitionError
 from function_calls.spec import FunctionResult, FunctionSpec, Message
 from services.clock import SystemClock
 from services.refs import JsonObject, Role
@@ -82,13 +81,9 @@ def run_check(options: argparse.Namespace, settings: Settings) -> int:
         return 1
     if options.profile is not None:
         sources = [one.model_copy(update={"profile": options.profile}) for one in sources]
-    try:
-        others = asyncio.run(functions_without_scripts(settings))
-        bots = tuple(settings.bots) if has_settings(options) else ()
-        checked = check_scripts(settings, sources, others, bots)
-    except DefinitionError as error:
-        print(error, file=sys.stderr)
-        return 1
+    others = asyncio.run(functions_without_scripts(settings))
+    bots = tuple(settings.bots) if has_settings(options) else ()
+    checked = check_scripts(settings, sources, others, bots)
     if options.json:
         print(json.dumps([asdict(one) for one in checked.findings], indent=2, ensure_ascii=False))
     else:
@@ -149,7 +144,7 @@ def run_script(options: argparse.Namespace, settings: Settings) -> int:
         return _usage(f"no such file: {options.file}")
     try:
         return asyncio.run(_run(settings, options))
-    except (StoreError, DefinitionError, OSError) as error:
+    except (StoreError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
 
@@ -316,11 +311,7 @@ def add_new(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 @on_settings
 def run_new(options: argparse.Namespace, settings: Settings) -> int:
     """Write the script. 0: written; 1: it could not be written, or the name is taken."""
-    try:
-        taken = name_conflict(options.name, None, asyncio.run(functions_without_scripts(settings)))
-    except DefinitionError as error:
-        print(error, file=sys.stderr)
-        return 1
+    taken = name_conflict(options.name, None, asyncio.run(functions_without_scripts(settings)))
     if taken is not None:
         print(taken.message, file=sys.stderr)
         return 1

@@ -6,14 +6,13 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from bot.cli.options import add_config, on_settings, table
-from bot.database.opening import reader_of
+from bot.database.opening import operator_connection_of
 from config.diagnostics import Diagnostic
 from config.settings import Settings
-from services.refs import JsonObject
 from services.store.postgres import cluster
 from services.store.reader import ReaderError
 from services.store.turns.cluster import ProcessRole
@@ -22,71 +21,46 @@ _LIVE, _SILENT = "live", "silent"
 _STATES = {"todo": "waiting", "doing": "running", "failed": "failed"}
 
 
-class ClusterState(NamedTuple):
-    """Rows of the database, and problems."""
+def read_state(settings: Settings) -> dict[str, Any]:
+    """State of the cluster of the settings, as JSON data, with the age of heartbeats in seconds.
 
-    processes: Sequence[Mapping[str, Any]]
-    """With `state`: live; silent without a heartbeat, so that it loses its accounts; or ended without saying so."""
-    jobs: Sequence[Mapping[str, Any]]
-    requests: int
-    """Requests to holders of accounts that nobody has claimed."""
-    not_held: Sequence[str]
-    """Accounts of the settings that no process holds."""
-    findings: Sequence[str]
-
-    def as_json(self) -> JsonObject:
-        """The state as JSON data, with the age of heartbeats in seconds."""
-        live = _queues(self.processes)
-        return {
-            "processes": [
-                {
-                    **{name: row[name] for name in ("name", "state", "version", "definitions", "slots")},
-                    "roles": row["roles"].split(),
-                    "accounts": row["accounts"].split(),
-                    "heartbeat_age_seconds": row["age_ms"] / 1000,
-                }
-                for row in self.processes
-            ],
-            "jobs": [
-                {
-                    "queue": row["queue_name"],
-                    "state": _STATES[row["status"]],
-                    "count": row["jobs"],
-                    "served": row["queue_name"] in live,
-                }
-                for row in self.jobs
-            ],
-            "open_requests": self.requests,
-            "accounts_not_held": [*self.not_held],
-            "findings": [*self.findings],
-        }
-
-
-def read_state(settings: Settings) -> ClusterState:
-    """State of the cluster of the settings. Raises ReaderError."""
-    with reader_of(settings) as database:
+    `state` of a process: live; silent without a heartbeat, so that it loses its accounts; or ended without saying so.
+    `served`: whether a live worker has the definitions of the jobs. `open_requests`: requests to holders of accounts
+    that nobody has claimed. `accounts_not_held`: accounts of the settings that no process holds. Raises ReaderError.
+    """
+    with operator_connection_of(settings) as database:
         # Imported here: needs the driver.
         from services.store.postgres.locks import HOLDERS, SHARED
 
         sessions = {row["holder"] for row in database.rows(HOLDERS.query(name=SHARED.name))}
-        processes = [{**row, "state": _state_of(row, sessions)} for row in database.rows(cluster.ALIVE)]
-        jobs = database.rows(cluster.BACKLOG)
+        processes = [_process(row, sessions) for row in database.rows(cluster.ALIVE)]
+        backlog = database.rows(cluster.BACKLOG)
         failed, requests = database.rows(cluster.FAILED), database.rows(cluster.OPEN_REQUESTS)
-    held = {account for row in processes if row["state"] == _LIVE for account in row["accounts"].split()}
+    live = [process for process in processes if process["state"] == _LIVE]
+    queues = {process["definitions"] for process in live if process["slots"]}
+    jobs = [
+        {
+            "queue": row["queue_name"],
+            "state": _STATES[row["status"]],
+            "count": row["jobs"],
+            "served": row["queue_name"] in queues,
+        }
+        for row in backlog
+    ]
+    held = {account for process in live for account in process["accounts"]}
     not_held = [account for account in _accounts(settings) if account not in held]
     findings = [
-        f"{row['name']} is silent: its last heartbeat was {row['age_ms'] / 1000:.0f} s ago"
-        for row in processes
-        if row["state"] == _SILENT
+        f"{process['name']} is silent: its last heartbeat was {process['heartbeat_age_seconds']:.0f} s ago"
+        for process in processes
+        if process["state"] == _SILENT
     ]
     findings += [f"no process holds {account}; a gateway with these settings takes it" for account in not_held]
-    live = _queues(processes)
-    if not live:
+    if not queues:
         findings.append("there is no live worker; start one with `rollcall run --role worker`")
     waiting = Counter[str]()
-    for row in jobs:
-        if row["status"] != "failed" and row["queue_name"] not in live:
-            waiting[row["queue_name"]] += row["jobs"]
+    for job in jobs:
+        if job["state"] != _STATES["failed"] and not job["served"]:
+            waiting[job["queue"]] += job["count"]
     findings += [
         f"jobs of the definitions {name}, which no live worker has: {count}" for name, count in waiting.items()
     ]
@@ -95,7 +69,13 @@ def read_state(settings: Settings) -> ClusterState:
         f"and `rollcall why {row['chat']}`"
         for row in failed
     ]
-    return ClusterState(processes, jobs, len(requests), not_held, findings)
+    return {
+        "processes": processes,
+        "jobs": jobs,
+        "open_requests": len(requests),
+        "accounts_not_held": not_held,
+        "findings": findings,
+    }
 
 
 def check_cluster(settings: Settings) -> Diagnostic | str:
@@ -104,11 +84,11 @@ def check_cluster(settings: Settings) -> Diagnostic | str:
         state = read_state(settings)
     except ReaderError as error:
         return Diagnostic("engine", 1, 1, "cluster.unreadable", str(error), "warning")
-    roles = Counter(role for row in state.processes if row["state"] == _LIVE for role in row["roles"].split())
+    roles = Counter(role for row in state["processes"] if row["state"] == _LIVE for role in row["roles"])
     text = f"live gateways: {roles[ProcessRole.GATEWAY]}, live workers: {roles[ProcessRole.WORKER]}"
-    if not state.findings:
+    if not state["findings"]:
         return text
-    return Diagnostic("engine", 1, 1, "cluster.findings", "; ".join([text, *state.findings]), "warning")
+    return Diagnostic("engine", 1, 1, "cluster.findings", "; ".join([text, *state["findings"]]), "warning")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -127,44 +107,45 @@ def run(options: argparse.Namespace, settings: Settings) -> int:
         return 2
     state = read_state(settings)
     if options.json:
-        print(json.dumps(state.as_json(), ensure_ascii=False))
+        print(json.dumps(state, ensure_ascii=False))
     else:
         _print(state)
-    return 1 if state.findings else 0
+    return 1 if state["findings"] else 0
 
 
-def _print(state: ClusterState) -> None:
+def _print(state: Mapping[str, Any]) -> None:
     processes = [
         (
             row["name"],
-            row["roles"],
-            row["accounts"] or "-",
+            " ".join(row["roles"]),
+            " ".join(row["accounts"]) or "-",
             row["version"],
             row["definitions"],
             str(row["slots"]),
-            f"{row['age_ms'] / 1000:.0f} s ago",
+            f"{row['heartbeat_age_seconds']:.0f} s ago",
             row["state"],
         )
-        for row in state.processes
+        for row in state["processes"]
     ]
     print(table(("process", "roles", "accounts", "version", "definitions", "slots", "heartbeat", "state"), processes))
-    if state.jobs:
-        jobs = [(row["queue_name"], _STATES[row["status"]], str(row["jobs"])) for row in state.jobs]
+    if state["jobs"]:
+        jobs = [(row["queue"], row["state"], str(row["count"])) for row in state["jobs"]]
         print("\n" + table(("jobs for definitions", "state", "number"), jobs))
-    print(f"\nopen requests to gateways: {state.requests}")
-    for finding in state.findings:
+    print(f"\nopen requests to gateways: {state['open_requests']}")
+    for finding in state["findings"]:
         print(f"finding: {finding}")
 
 
-def _queues(processes: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Definitions of the live workers."""
-    return {row["definitions"] for row in processes if row["slots"] and row["state"] == _LIVE}
-
-
-def _state_of(process: Mapping[str, Any], sessions: Collection[str]) -> str:
-    if process["age_ms"] <= cluster.SILENT_SECONDS * 1000:
-        return _LIVE
-    return _SILENT if process["name"] in sessions else "ended"
+def _process(row: Mapping[str, Any], sessions: Collection[str]) -> dict[str, Any]:
+    """A process of the state; `sessions`: names of the processes that have a session."""
+    silent = _SILENT if row["name"] in sessions else "ended"
+    return {
+        **{name: row[name] for name in ("name", "version", "definitions", "slots")},
+        "state": _LIVE if row["age_ms"] <= cluster.SILENT_SECONDS * 1000 else silent,
+        "roles": row["roles"].split(),
+        "accounts": row["accounts"].split(),
+        "heartbeat_age_seconds": row["age_ms"] / 1000,
+    }
 
 
 def _accounts(settings: Settings) -> list[str]:

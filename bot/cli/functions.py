@@ -15,7 +15,6 @@ from config.settings import DEFAULT_BOT, Settings
 from config.texts import FALLBACK, Texts
 from function_calls.encodings import ENCODERS, inventory, who_may
 from function_calls.schema.commands import about, usage_line
-from function_calls.schema.definition import DefinitionError
 from function_calls.spec import FunctionSpec
 
 
@@ -38,11 +37,7 @@ def run(options: argparse.Namespace, settings: Settings) -> int:
         async with scratch_daemon(settings) as daemon:
             return daemon.registry.of(options.bot).specs, daemon.functions.faults
 
-    try:
-        found, unusable = asyncio.run(specs())
-    except DefinitionError as error:
-        print(error, file=sys.stderr)
-        return 1
+    found, unusable = asyncio.run(specs())
     for one in unusable:
         print(one, file=sys.stderr)
     if options.name:

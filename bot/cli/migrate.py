@@ -15,7 +15,7 @@ from typing import TextIO
 from pydantic import SecretStr
 
 from bot.cli.options import add_config, on_settings, table
-from bot.database.opening import database_of, open_store, reader_of
+from bot.database.opening import database_of, open_store, operator_connection_of
 from config.settings import Settings
 from services.clock import Clock, SystemClock
 from services.store.copying import CopyConnection, TableCopy, copy_rows
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace, settings: Settings) -> int:
     target = settings.model_copy(update={"store": store})
     for each in [settings, target] if options.to else [settings]:
         # Raises ReaderError at once if it cannot be reached or does not exist; `open_store` would retry or create it.
-        with reader_of(each):
+        with operator_connection_of(each):
             pass
     try:
         with asyncio.Runner() as runner:

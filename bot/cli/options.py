@@ -13,6 +13,7 @@ from typing import Any
 from bot.database.opening import operator_connection_of
 from config.loader import SettingsInvalid, load_settings
 from config.settings import Settings
+from function_calls.schema.definition import DefinitionError
 from services.refs import ChatRef, MemberRef
 from services.store.reader import OperatorConnection, ReaderError
 
@@ -95,13 +96,13 @@ def reread(options: argparse.Namespace) -> Settings:
 
 def on_settings(act: Callable[[argparse.Namespace, Settings], int]) -> Callable[[argparse.Namespace], int]:
     """A command that calls `act` with the settings. Exit status 1, with all problems on standard error, if they are
-    invalid or the database cannot be read."""
+    invalid, the database cannot be read, or a definition cannot be used."""
 
     @functools.wraps(act)
     def run(options: argparse.Namespace) -> int:
         try:
             return act(options, reread(options))
-        except (SettingsInvalid, ReaderError) as error:
+        except (SettingsInvalid, ReaderError, DefinitionError) as error:
             print(error, file=sys.stderr)
             return 1
 
@@ -115,7 +116,7 @@ def on_database(
     status 1, with the reason on standard error, if either cannot be used."""
 
     def run(options: argparse.Namespace, settings: Settings) -> int:
-        with operator_connection_of(settings) as database:
+        with operator_connection_of(settings, writes=True) as database:
             return act(options, settings, database)
 
     return on_settings(run)

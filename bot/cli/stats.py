@@ -15,7 +15,7 @@ from pathlib import Path
 import orjson
 
 from bot.cli.options import add_config, on_settings, positive_hours
-from bot.database.opening import reader_of
+from bot.database.opening import operator_connection_of
 from bot.telemetry.records import FILE
 from config.settings import Settings
 from function_calls.checks.budgets import MICROS
@@ -149,7 +149,7 @@ def run(options: argparse.Namespace, settings: Settings) -> int:
     since_ms = SystemClock().now_ms() - int(options.hours * _HOUR_MS)
     if options.shadow:
         return _shadow(settings, datetime.fromtimestamp(max(since_ms, 0) / 1000, UTC), options)
-    with reader_of(settings) as reader:
+    with operator_connection_of(settings) as reader:
         found = reader.call_statistics(since_ms)
         # Days begin at different times in different chats, so the latest day of some is yesterday here.
         yesterday = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()

@@ -11,7 +11,7 @@ import orjson
 
 from bot.checks.recorded import NotRecorded, case_of_turn
 from bot.cli.options import add_config, on_settings, positive_count
-from bot.database.opening import reader_of
+from bot.database.opening import operator_connection_of
 from config.settings import Settings
 from config.texts import Texts
 from function_calls.profile import reason_text
@@ -39,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, settings: Settings) -> int:
     """Print the outcome of each message, newest last, or a case. 1: there is no database or no such turn."""
     texts, zone = Texts().of(settings.language), ZoneInfo(settings.timezone)
-    with reader_of(settings) as reader:
+    with operator_connection_of(settings) as reader:
         if options.case is not None:
             try:
                 print(orjson.dumps(case_of_turn(reader, settings, options.case)).decode())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import structlog
 from pydantic import ConfigDict, TypeAdapter
@@ -22,27 +22,23 @@ _BYTES = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 _log = structlog.get_logger("cluster")
 
 
-class _Method(NamedTuple):
-    """A method that another process may call."""
+class _Method:
+    """A method that another process may call: types of its arguments and its result, and the time for an answer."""
 
-    takes: TypeAdapter[Any]
-    gives: TypeAdapter[Any]
-    seconds: float
-
-
-def _method(takes: Any, gives: Any = None, seconds: float = 5.0) -> _Method:
-    config = _BYTES if gives is bytes else None
-    return _Method(TypeAdapter(takes), TypeAdapter(gives, config=config), seconds)
+    def __init__(self, takes: Any, gives: Any = None, seconds: float = 5.0) -> None:
+        self.takes: TypeAdapter[Any] = TypeAdapter(takes)
+        self.gives: TypeAdapter[Any] = TypeAdapter(gives, config=_BYTES if gives is bytes else None)
+        self.seconds = seconds
 
 
 _METHODS = {
-    "role": _method(tuple[ChatRef, MemberRef], Role | None),
-    "edit": _method(tuple[str, Outgoing]),
-    "delete": _method(tuple[ChatRef, str]),
-    "react": _method(tuple[ChatRef, str, str]),
-    "read_file": _method(tuple[Attachment, int], bytes, 60.0),
-    "members": _method(tuple[ChatRef], list[MemberRef]),
-    "moderate": _method(tuple[ModerationRequest], str, 20.0),
+    "role": _Method(tuple[ChatRef, MemberRef], Role | None),
+    "edit": _Method(tuple[str, Outgoing]),
+    "delete": _Method(tuple[ChatRef, str]),
+    "react": _Method(tuple[ChatRef, str, str]),
+    "read_file": _Method(tuple[Attachment, int], bytes, 60.0),
+    "members": _Method(tuple[ChatRef], list[MemberRef]),
+    "moderate": _Method(tuple[ModerationRequest], str, 20.0),
 }
 _HERE = ("until_reachable", "leave", "show_commands")
 """Methods that only the delivery and the menus of the holder call."""

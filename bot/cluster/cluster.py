@@ -15,7 +15,7 @@ from bot import VERSION
 from bot.chats.open_questions import OpenQuestions
 from bot.cluster.accounts import Account, status_of
 from bot.cluster.remote_turns import RemoteTurns
-from bot.cluster.requests import Requests, wait
+from bot.cluster.requests import Answer, Requests, wait
 from bot.cluster.worker import Worker
 from bot.delivery.collected import Collected
 from bot.delivery.delivery import Delivery
@@ -35,9 +35,9 @@ from services.refs import ChatRef
 from services.store.all_tables import newest_ids
 from services.store.ids import Ids
 from services.store.postgres import cluster
+from services.store.postgres.connections import listen
 from services.store.postgres.fenced import FencedStore, in_attempt
-from services.store.postgres.jobs import STALLED_SECONDS, Jobs
-from services.store.postgres.notifications import listen
+from services.store.postgres.jobs import STALLED_SECONDS, run_jobs
 from services.store.postgres.store import PostgresStore
 from services.store.sqlite.lock import StoreInUse
 from services.store.turns.cluster import ProcessRole
@@ -172,7 +172,7 @@ class Cluster:
                 tasks.create_task(listen(url, channels, self._clock, self._heard, self._connected))
                 tasks.create_task(self._repeat(_BEAT_SECONDS, self._beat))
                 if self.is_gateway:
-                    tasks.create_task(self._requests.serve(self._answer, self._holds))
+                    tasks.create_task(self._requests.serve(self._answer_of))
                     tasks.create_task(self._take_up())
                     tasks.create_task(self._repeat(_POLL_SECONDS, self.turns.check))
                     tasks.create_task(self._repeat(_KEEPER_SECONDS, self._keep))
@@ -251,8 +251,9 @@ class Cluster:
                     if current is not None:
                         current.cancel()
                     queue = self._definitions
-                    jobs = Jobs(url, self.worker.run, self._settings.limits.parallel_turns, self.leaves_jobs)
-                    current = asyncio.create_task(jobs.work(queue))
+                    at_once = self._settings.limits.parallel_turns
+                    jobs = run_jobs(url, queue, self.worker.run, at_once, self.leaves_jobs)
+                    current = asyncio.create_task(jobs)
                     working.add(current)
                 ended, _ = await asyncio.wait(working, timeout=_POLL_SECONDS)
                 for task in ended:
@@ -337,12 +338,9 @@ class Cluster:
             await self._clock.sleep(seconds)
             await work()
 
-    def _holds(self, account: str) -> bool:
-        return any(held.key == account and held.is_here for held in self.accounts)
-
-    async def _answer(self, account: str, method: str, body: str) -> str:
-        found = next(held for held in self.accounts if held.key == account)
-        return await found.answer(method, body)
+    def _answer_of(self, account: str) -> Answer | None:
+        """The method that answers requests to the account; None if this process does not hold it."""
+        return next((held.answer for held in self.accounts if held.key == account and held.is_here), None)
 
     def _connected(self) -> None:
         """Notifications may have been lost."""
@@ -360,7 +358,7 @@ class Cluster:
         }
         if word in about_turn:
             about_turn[word](int(rest))
-        elif word == "request" and self._holds(rest):
+        elif word == "request" and self._answer_of(rest) is not None:
             self._requests.note_request()
         elif word == "outbox":
             self._has_outbox.set()

@@ -10,14 +10,14 @@ import structlog
 from services.background import Background
 from services.clock import Clock
 from services.store.ids import Ids
-from services.store.port import Conflict, Store
+from services.store.port import Conflict, Row, Store
 from services.store.postgres import cluster
 
 _POLL_SECONDS = 1.0
 """Interval in which rows are read without a notification, which is lost with its connection."""
 _log = structlog.get_logger("cluster")
-Answer = Callable[[str, str, str], Awaitable[str]]
-"""Answers a request, by its account (`network:account`), method and body."""
+Answer = Callable[[str, str], Awaitable[str]]
+"""Answers a request to an account, by its method and body."""
 
 
 class Requests:
@@ -56,31 +56,32 @@ class Requests:
         if id_ in self._answered:
             self._answered[id_].set()
 
-    async def serve(self, answer: Answer, holds: Callable[[str], bool]) -> None:
-        """Answer the requests to the accounts that this process holds, until cancelled."""
+    async def serve(self, answer_of: Callable[[str], Answer | None]) -> None:
+        """Answer the requests to the accounts (`network:account`) for which `answer_of` is not None, until
+        cancelled."""
         try:
             while True:
                 await wait(self._has_open, _POLL_SECONDS)
                 self._has_open.clear()
                 now_ms = self._clock.now_ms()
                 for row in await self._store.read(cluster.OPEN_REQUESTS):
-                    if holds(row["account"]) and row["until_ms"] > now_ms:
-                        self._background.start(
-                            self._serve(answer, row["id"], row["account"], row["method"], row["body"])
-                        )
+                    answer = answer_of(row["account"])
+                    if answer is not None and row["until_ms"] > now_ms:
+                        self._background.start(self._serve(answer, row))
         finally:
             await self._background.close()
 
-    async def _serve(self, answer: Answer, id_: int, account: str, method: str, body: str) -> None:
+    async def _serve(self, answer: Answer, row: Row) -> None:
+        id_, method = row["id"], row["method"]
         try:
             # A request is executed at most once: after a crash it stays claimed, and nobody answers it.
             await self._store.commit([cluster.claim(id_)])
-            text = await answer(account, method, body)
+            text = await answer(method, row["body"])
             await self._store.commit([cluster.answer(id_, text), cluster.notify(cluster.WORKERS, f"answer {id_}")])
         except Conflict:
             return
         except Exception as error:  # noqa: BLE001 - a broken request must not end the process; its asker gets no answer
-            _log.error("request_failed", account=account, method=method, exc_info=error)
+            _log.error("request_failed", account=row["account"], method=method, exc_info=error)
 
 
 async def wait(event: asyncio.Event, seconds: float) -> None:

@@ -20,40 +20,6 @@ if TYPE_CHECKING:
     from services.store.postgres.reader import DatabaseState
 
 
-async def open_on_server(
-    settings: StoreSettings,
-    clock: Clock,
-    on_broken: Callable[[StoreBroken], None] | None,
-) -> Store:
-    """The migrated store on a server. Raises StoreError; StoreInUse if another process has it."""
-    with driver():
-        from services.store.postgres.store import PostgresStore
-
-    return await PostgresStore.open(
-        settings.url.get_secret_value(), clock=clock, prepare=prepare_server, on_broken=on_broken
-    )
-
-
-def operator_connection_on_server(settings: StoreSettings, *, writes: bool) -> OperatorConnection:
-    """A connection next to a running daemon. Raises ReaderError without a driver, or if it cannot be opened."""
-    try:
-        with driver():
-            from services.store.postgres.reader import operator_connection as connection_on_server
-    except StoreError as error:
-        raise ReaderError(str(error)) from None
-    return connection_on_server(settings.url.get_secret_value(), writes=writes)
-
-
-def state_on_server(settings: StoreSettings) -> DatabaseState:
-    """State of the database. Raises ReaderError if it cannot be read."""
-    try:
-        with driver():
-            from services.store.postgres.reader import state_of
-    except StoreError as error:
-        raise ReaderError(str(error)) from None
-    return state_of(settings.url.get_secret_value())
-
-
 def prepare_server(url: str) -> None:
     """Migrate the schema, after any migration in progress. Raises StoreError."""
     from services.store.postgres.upgrade import upgrade as upgrade_server
@@ -62,12 +28,14 @@ def prepare_server(url: str) -> None:
 
 
 @contextmanager
-def driver(extra: str = "postgresql", package: str = "psycopg") -> Iterator[None]:
-    """Wraps imports that need the driver. Raises StoreError if it is not installed."""
+def driver(
+    extra: str = "postgresql", package: str = "psycopg", *, problem: type[Exception] = StoreError
+) -> Iterator[None]:
+    """Wraps imports that need the driver. Raises `problem` if it is not installed."""
     try:
         yield
     except ImportError as error:
-        raise StoreError(f"store.url: {missing_extra(extra, package)} ({error})") from error
+        raise problem(f"store.url: {missing_extra(extra, package)} ({error})") from error
 
 
 DATABASE = "rollcall.sqlite"
@@ -78,7 +46,11 @@ async def open_store(settings: Settings, clock: Clock, on_broken: Callable[[Stor
     home = Path(settings.home)
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     if settings.store.is_on_a_server:
-        return await open_on_server(settings.store, clock, on_broken)
+        with driver():
+            from services.store.postgres.store import PostgresStore
+
+        url = settings.store.url.get_secret_value()
+        return await PostgresStore.open(url, clock=clock, prepare=prepare_server, on_broken=on_broken)
 
     def prepare(path: Path) -> None:
         upgrade(path, backups=home / "backups", clock=clock, keep=settings.store.backups_kept, tables=all_tables())
@@ -121,17 +93,18 @@ def database_of(settings: Settings) -> Path:
     return Path(settings.home) / DATABASE
 
 
-def reader_of(settings: Settings) -> OperatorConnection:
-    """Read access for reports. Raises ReaderError if the database cannot be opened."""
-    return _connection(settings, writes=False)
+def operator_connection_of(settings: Settings, *, writes: bool = False) -> OperatorConnection:
+    """Access next to a running daemon: for reports, or with `writes` for a few writes. Raises ReaderError if the
+    database cannot be opened."""
+    if not settings.store.is_on_a_server:
+        return operator_connection(database_of(settings), writes=writes)
+    with driver(problem=ReaderError):
+        from services.store.postgres.reader import operator_connection as connection_on_server
+    return connection_on_server(settings.store.url.get_secret_value(), writes=writes)
 
 
-def operator_connection_of(settings: Settings) -> OperatorConnection:
-    """Access for a few writes next to a running daemon. Raises ReaderError."""
-    return _connection(settings, writes=True)
-
-
-def _connection(settings: Settings, *, writes: bool) -> OperatorConnection:
-    if settings.store.is_on_a_server:
-        return operator_connection_on_server(settings.store, writes=writes)
-    return operator_connection(database_of(settings), writes=writes)
+def state_on_server(settings: StoreSettings) -> DatabaseState:
+    """State of the database. Raises ReaderError if it cannot be read."""
+    with driver(problem=ReaderError):
+        from services.store.postgres.reader import state_of
+    return state_of(settings.url.get_secret_value())

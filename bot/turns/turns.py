@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
 
 import orjson
 import structlog
@@ -49,62 +48,18 @@ from services.timers.timer import timer_of
 SHOWN_AFTER_SECONDS = 0.4
 WORKING = "…"
 
-Show = Callable[[ChatRef, str], Coroutine[Any, Any, None]]
-
-
-class TypingIndicators:
-    """Typing indicators of all turns, on one shared timer: nearly every turn ends before its indicator is due."""
-
-    def __init__(self, show: Show) -> None:
-        self._show = show
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._due: dict[TypingIndicator, float] = {}
-        """Due time of each indicator on the loop's clock. The delay is constant, so the order is that of insertion."""
-        self._timer: asyncio.TimerHandle | None = None
-        self._background = Background()
-
-    def begin(self, chat: ChatRef) -> TypingIndicator:
-        """A new indicator for a turn of `chat`, shown after `SHOWN_AFTER_SECONDS`."""
-        loop = self._loop
-        if loop is None:
-            loop = self._loop = asyncio.get_running_loop()
-        sign = TypingIndicator(chat, self)
-        due = self._due[sign] = loop.time() + SHOWN_AFTER_SECONDS
-        if self._timer is None:
-            self._timer = loop.call_at(due, self._show_due)
-        return sign
-
-    def cancel(self, sign: TypingIndicator) -> None:
-        """Do not show the indicator when it becomes due."""
-        self._due.pop(sign, None)
-
-    def show(self, chat: ChatRef, text: str) -> None:
-        """Show `text` in the background, best effort; an empty text clears the status."""
-        self._background.start(self._show(chat, text))
-
-    def _show_due(self) -> None:
-        self._timer = None
-        if self._loop is None:
-            return
-        now = self._loop.time()
-        for sign, due in list(self._due.items()):
-            if due > now:
-                self._timer = self._loop.call_at(due, self._show_due)
-                return
-            del self._due[sign]
-            sign.show(WORKING)
-
 
 class TypingIndicator:
-    """Typing indicator of one turn."""
+    """Typing indicator of one turn, which shows itself after `SHOWN_AFTER_SECONDS`."""
 
-    __slots__ = ("_chat", "_indicators", "_is_shown", "_task", "follow", "text")
+    __slots__ = ("_is_shown", "_show", "_task", "_timer", "follow", "text")
 
-    def __init__(self, chat: ChatRef, indicators: TypingIndicators) -> None:
-        self._chat = chat
-        self._indicators = indicators
+    def __init__(self, show: Callable[[str], None]) -> None:
+        """`show` shows a text in the chat of the turn; an empty text clears the status."""
+        self._show = show
         self._is_shown = False
         self._task: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(SHOWN_AFTER_SECONDS, self.show, WORKING)
         self.text = ""
         """The latest text of `say`."""
         self.follow: Callable[[], Coroutine[object, object, None]] | None = None
@@ -113,13 +68,13 @@ class TypingIndicator:
     async def say(self, text: str) -> None:
         """Show `text` instead of the default indicator."""
         self.text = text
-        self._indicators.cancel(self)
+        self._timer.cancel()
         self.show(text)
 
     def show(self, text: str) -> None:
         """Show `text` in the chat now; an empty text ends the display."""
         self._is_shown = bool(text)
-        self._indicators.show(self._chat, text)
+        self._show(text)
         if text and self.follow is not None and self._task is None:
             self._task = asyncio.create_task(self.follow())
 
@@ -132,7 +87,7 @@ class TypingIndicator:
     def clear(self) -> None:
         """Cancel the indicator and clear the status at the end of the turn."""
         self.stop_following()
-        self._indicators.cancel(self)
+        self._timer.cancel()
         if self._is_shown:
             self.show("")
 
@@ -247,11 +202,11 @@ class Turns:
     faults: FaultPoints
 
     def __post_init__(self) -> None:
-        self._indicators = TypingIndicators(self.delivery.typing)
+        self._background = Background()
 
     def show_typing(self, chat: ChatRef, text: str) -> None:
-        """Show the typing indicator of a turn in another process, best effort."""
-        self._indicators.show(chat, text)
+        """Show `text` as the status of a turn in `chat`, best effort; an empty text clears the status."""
+        self._background.start(self.delivery.typing(chat, text))
 
     def use(self, router: FunctionCallRouter, settings: RouterSettings, attempts: int) -> None:
         """Apply new settings to turns that start from now on."""
@@ -286,7 +241,8 @@ class Turns:
 
     async def _attempt(self, job: Job, log: StoreTurnLog) -> None:
         job.answered, job.started_ms = False, self.clock.now_ms()
-        sign, unasked = self._indicators.begin(job.context.chat), bool(job.context.unasked)
+        sign = TypingIndicator(functools.partial(self.show_typing, job.context.chat))
+        unasked = bool(job.context.unasked)
         unheard = self.voice.may_name_bot(job.context)
         if unasked or unheard:
             sign.clear()

@@ -16,13 +16,13 @@ _OPEN = Statement(
     "listings.open_questions",
     select(PENDING, INBOX.c.sender_name)
     .join(INBOX, INBOX.c.id == PENDING.c.turn_id, isouter=True)
-    .where(PENDING.c.state == literal_column("'open'"))
+    .where(PENDING.c.state == "open")
     .order_by(PENDING.c.id)
     .limit(bindparam("count")),
 )
 _NEXT = (
     select(OCCURRENCES.c.timer_id, func.min(OCCURRENCES.c.due_ms).label("next_ms"))
-    .where(OCCURRENCES.c.state == literal_column("'due'"))
+    .where(OCCURRENCES.c.state == "due")
     .group_by(OCCURRENCES.c.timer_id)
     .subquery("next")
 )
@@ -30,7 +30,7 @@ _TIMERS = Statement(
     "listings.timers",
     select(TIMERS, _NEXT.c.next_ms)
     .join(_NEXT, _NEXT.c.timer_id == TIMERS.c.id, isouter=True)
-    .where(TIMERS.c.state.in_([literal_column("'active'"), literal_column("'paused'")]))
+    .where(TIMERS.c.state.in_(["active", "paused"]))
     .order_by(_NEXT.c.next_ms.is_(None), _NEXT.c.next_ms, TIMERS.c.id)
     .limit(bindparam("count")),
 )

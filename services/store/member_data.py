@@ -41,10 +41,6 @@ class MemberTable(NamedTuple):
     """Why nothing is erased or exported."""
 
 
-def _text(value: str) -> ColumnElement[str]:
-    return literal_column(f"'{value}'", TEXT)
-
-
 def _own(table: str, member: str) -> ColumnElement[bool]:
     """Rows of the chats in scope whose column `member` has the member's key."""
     columns = _TABLES[table].c
@@ -79,7 +75,7 @@ def _marked(table: str, member: str) -> MemberTable:
     return MemberTable(table, _unsigned(table, member), export=_export(table, _own(table, member)))
 
 
-_IN_ALL = _text("") == _CHAT
+_IN_ALL = literal_column("''", TEXT) == _CHAT
 # The running turn, and the turn that asked for its confirmation, have to end.
 _QUESTION = select(INBOX.c.question_id).where(INBOX.c.id == _TURN, INBOX.c.question_id.is_not(None))
 _NOT_OVER = (
@@ -105,7 +101,7 @@ _TURNS = (
     .where(INBOX.c.id >= _FIRST.c.id, or_(~MAY_RUN, INBOX.c.sender == _MEMBER), _is_over(INBOX.c.id))
 )
 _SAID, _SENT = _HISTORY.alias("said"), _EVENTS.alias("event")
-_FROM_BOT = _HISTORY.c.from_bot == literal_column("1")
+_FROM_BOT = _HISTORY.c.from_bot == 1
 _SAID_SINCE = select(_SAID.c.id).join(_FIRST, _FIRST.c.chat == _SAID.c.chat).where(_SAID.c.id >= _FIRST.c.id)
 _SENT_SINCE = select(_SENT.c.id).join(_FIRST, _FIRST.c.chat == _SENT.c.chat).where(_SENT.c.id >= _FIRST.c.id)
 _NAMES = select(INBOX.c.chat, INBOX.c.sender_name).where(_IS_OWN_TURN)
@@ -117,36 +113,34 @@ _IS_NOTE = or_(*(_own("memory_notes", column) for column in ("author", "about", 
 _IS_CODE = and_(_IN_ALL, or_(*(_TABLES["link_codes"].c[one] == _MEMBER for one in ("member", "claimed_by"))))
 _IS_LINKED = and_(_IN_ALL, _LINKS.c.person.in_(select(_LINKS.c.person).where(_LINKS.c.member == _MEMBER)))
 _KEPT_FOR = _TABLES["script_memory"].c.owner
-_LENGTH = func.length(_OWNER) + literal_column("2")
-_IS_VALUE = or_(
-    _OWNER + _text("]") == _KEPT_FOR, func.substr(_KEPT_FOR, literal_column("1"), _LENGTH) == _OWNER + _text(", ")
-)
+_LENGTH = func.length(_OWNER) + 2
+_IS_VALUE = or_(_OWNER + "]" == _KEPT_FOR, func.substr(_KEPT_FOR, 1, _LENGTH) == _OWNER + ", ")
 _HOLDER, _DAY = _TABLES["budgets"].c.holder, _TABLES["budgets"].c.day
 _END_OF_HOLDER = func.substr(_HOLDER, func.length(_HOLDER) - func.length(_MEMBER))
 _IS_COUNT = or_(
-    _text("usage ") + _CHAT + _text("\n") + _MEMBER == _HOLDER,
-    and_(_IN_ALL, _HOLDER.like(_text("usage %")), _text("\n") + _MEMBER == _END_OF_HOLDER),
+    "usage " + _CHAT + "\n" + _MEMBER == _HOLDER,
+    and_(_IN_ALL, _HOLDER.like("usage %"), "\n" + _MEMBER == _END_OF_HOLDER),
 )
 _IS_LIMIT = and_(
     _IN_ALL,
     or_(
-        _HOLDER.in_([_text(kind) + _MEMBER for kind in ("member ", "link ", "rate member ")]),
-        and_(_HOLDER.like(_text("told %")), func.replace(_HOLDER, _MEMBER, _text("")) != _HOLDER),
+        _HOLDER.in_([kind + _MEMBER for kind in ("member ", "link ", "rate member ")]),
+        and_(_HOLDER.like("told %"), func.replace(_HOLDER, _MEMBER, "") != _HOLDER),
     ),
 )
 _FILES = _TABLES["http_files"]
 _IS_FILE = tuple_(_FILES.c.chat, _FILES.c.native_id).in_(select(INBOX.c.chat, INBOX.c.native_id).where(_IS_OWN_TURN))
 _SENDER = bindparam("sender_json", type_=TEXT)
-_IS_EVENT = and_(_EVENTS.c.chat.in_(_CHATS), func.replace(_EVENTS.c.body, _SENDER, _text("")) != _EVENTS.c.body)
+_IS_EVENT = and_(_EVENTS.c.chat.in_(_CHATS), func.replace(_EVENTS.c.body, _SENDER, "") != _EVENTS.c.body)
 _IS_ANSWER = or_(
-    _EVENTS.c.private_to == bindparam("native", type_=TEXT),
-    *(_EVENTS.c.body.like(_text(f'{{"type":"{kind}"%')) for kind in ("message", "edited")),
+    _EVENTS.c.private_to == bindparam("native"),
+    *(_EVENTS.c.body.like(f'{{"type":"{kind}"%') for kind in ("message", "edited")),
 )
-_IS_OPEN = _PENDING.c.state == _text("open")
+_IS_OPEN = _PENDING.c.state == "open"
 _IS_USED = ~_PENDING.c.answered_by.in_(select(INBOX.c.id).where(MAY_RUN)) | _PENDING.c.answered_by.is_(None)
-_IS_SENT = OUTBOX.c.state.in_([_text(state) for state in ("sent", "dropped", "merged")])
-_OF_OTHERS = or_(OUTBOX.c.turn_id.in_(_TURNS), and_(OUTBOX.c.turn_id == literal_column("0"), OUTBOX.c.chat.in_(_CHATS)))
-_NEVER_SENT = and_(OUTBOX.c.state.in_([_text("failed"), _text("held")]), OUTBOX.c.turn_id.in_(_OWN_TURNS))
+_IS_SENT = OUTBOX.c.state.in_(["sent", "dropped", "merged"])
+_OF_OTHERS = or_(OUTBOX.c.turn_id.in_(_TURNS), and_(OUTBOX.c.turn_id == 0, OUTBOX.c.chat.in_(_CHATS)))
+_NEVER_SENT = and_(OUTBOX.c.state.in_(["failed", "held"]), OUTBOX.c.turn_id.in_(_OWN_TURNS))
 
 _NO_SUMMARY = _erased("", delete(_TABLES["summaries"]).where(_TABLES["summaries"].c.chat.in_(_CHATS)))
 _IS_REPLY = tuple_(_HISTORY.c.chat, _HISTORY.c.reply_to_name).in_(_NAMES)
@@ -171,7 +165,7 @@ _RECEIVED = _export("inbox", _IS_OWN_TURN, "id chat native_id sender_name kind r
 _ASKED = _export("pending", _own("pending", "member"), "id chat state asked_ms expires_ms")
 _USED = _export("budgets", _IS_COUNT | _IS_LIMIT)
 # Today's limits stay, because a member could reset them otherwise.
-_NO_USE = delete(_TABLES["budgets"]).where(_IS_COUNT | (_IS_LIMIT & (bindparam("before_day", type_=TEXT) > _DAY)))
+_NO_USE = delete(_TABLES["budgets"]).where(_IS_COUNT | (_IS_LIMIT & (bindparam("before_day") > _DAY)))
 
 MEMBER_TABLES: Sequence[MemberTable] = (
     _owned("occurrences", _OF_TIMER),

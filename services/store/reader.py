@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from sqlalchemy import Engine, Select, bindparam, literal_column, select
+from sqlalchemy import Engine, Select, bindparam, select
 from sqlalchemy.exc import DBAPIError
 
 from services.refs import JsonObject
@@ -149,7 +149,7 @@ class OperatorConnection:
         for name in given:
             query = query.where(INBOX.c[name] == bindparam(name))
         if only_messages:
-            query = query.where(INBOX.c.kind.in_([literal_column("'message'"), literal_column("'choice'")]))
+            query = query.where(INBOX.c.kind.in_(["message", "choice"]))
         rows = self.rows(Statement("reports", query).query(**given))
         return [Outcome(**{**row, "text": row["text"] or ""}) for row in rows]
 

@@ -19,7 +19,7 @@ _CHATS = Statement(
         INBOX.c.chat,
         _NEWEST,
         func.count().label("messages"),
-        func.sum(case((INBOX.c.turn_id.is_not(None), literal_column("1")), else_=literal_column("0"))).label("turns"),
+        func.sum(case((INBOX.c.turn_id.is_not(None), 1), else_=0)).label("turns"),
     )
     .where(INBOX.c.id >= bindparam("from_id"))
     .group_by(INBOX.c.chat)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, bindparam, exists, literal_column, or_, select, update
+from sqlalchemy import ColumnElement, bindparam, exists, or_, select, update
 
 from services.store.chats.history import HISTORY
 from services.store.chats.member_links import CODES
@@ -59,12 +59,12 @@ _OLD_ROWS = (
     delete_batch(
         TIMERS,
         TIMERS.c.ended_ms < _BEFORE_MS,
-        select(literal_column("1"))
+        select(1)
         .where(_LATER.c.chat == TIMERS.c.chat, _LATER.c.kind == TIMERS.c.kind, _LATER.c.number > TIMERS.c.number)
         .exists(),
     ),
     update(TIMERS)
-    .where(batch(TIMERS, TIMERS.c.ended_ms < _BEFORE_MS, TIMERS.c.title != literal_column("''")))
+    .where(batch(TIMERS, TIMERS.c.ended_ms < _BEFORE_MS, TIMERS.c.title != ""))
     .values(title="", arguments="{}", members="[]"),
     # Last, because it determines which ids are old enough, also for the next run if this one is interrupted. A
     # redelivery is recognised only while its row exists.

@@ -20,7 +20,6 @@ from sqlalchemy import (
     bindparam,
     delete,
     func,
-    literal_column,
     select,
     tuple_,
 )
@@ -75,7 +74,7 @@ def insert_numbered(
 ) -> Insert:
     """Statement that inserts a row with the columns `names` and the next `number` of the rows `within`, if the
     `conditions` are fulfilled and no unique key is violated."""
-    number = select(func.coalesce(func.max(table.c.number), literal_column("0")) + literal_column("1")).where(within)
+    number = select(func.coalesce(func.max(table.c.number), 0) + 1).where(within)
     values = (bindparam(name, type_=table.c[name].type) for name in names)
     row = select(number.scalar_subquery(), *values).where(*conditions)
     return insert(table).from_select(["number", *names], row).on_conflict_do_nothing()
@@ -114,7 +113,7 @@ def batch(table: Table, *conditions: ColumnElement[bool]) -> ColumnElement[bool]
     """Condition that selects at most BATCH_ROWS of the rows that fulfil `conditions`. Needs an index for these;
     otherwise each batch scans the whole table."""
     keys = list(table.primary_key.columns)
-    chosen = select(*keys).where(*conditions).limit(literal_column(str(BATCH_ROWS))).correlate(None)
+    chosen = select(*keys).where(*conditions).limit(BATCH_ROWS).correlate(None)
     return (keys[0] if len(keys) == 1 else tuple_(*keys)).in_(chosen)
 
 
@@ -122,7 +121,7 @@ def beyond_newest(table: Table) -> tuple[ColumnElement[bool], ColumnElement[bool
     """Conditions for the rows of the bound `chat` beyond the newest `keep`."""
     in_chat = table.c.chat == bindparam("chat")
     newest = select(table.c.id).where(in_chat).order_by(table.c.id.desc())
-    return in_chat, table.c.id <= newest.limit(literal_column("1")).offset(bindparam("keep")).scalar_subquery()
+    return in_chat, table.c.id <= newest.limit(1).offset(bindparam("keep")).scalar_subquery()
 
 
 def write_bound(statement: Statement, values: Mapping[str, Any]) -> Write:

@@ -64,28 +64,13 @@ class CompiledStatement:
         return picked
 
 
-class StatementCompiler:
-    """Compiles each statement once, for one dialect, and caches the result."""
-
-    def __init__(self, dialect: DialectName) -> None:
-        self._dialect: DialectName = dialect
-        self._compiled: dict[Statement, CompiledStatement] = {}
-
-    def compiled(self, statement: Statement) -> CompiledStatement:
-        """`statement` compiled for this dialect.
-
-        Raises:
-            NotCompilable: a bind's value needs a conversion or changes the text, or the SQL is invalid.
-        """
-        known = self._compiled.get(statement)
-        if known is None:
-            known = self._compiled[statement] = compile_statement(statement, self._dialect)
-        return known
-
-
-@lru_cache(maxsize=1024)  # stores that are opened one after another use the same statements
+@lru_cache(maxsize=1024)  # more than all statements
 def compile_statement(statement: Statement, dialect: DialectName) -> CompiledStatement:
-    """`statement` compiled for `dialect`; needs no driver and no server. Raises NotCompilable."""
+    """`statement` compiled for `dialect`, once; needs no driver and no server.
+
+    Raises:
+        NotCompilable: a bind's value needs a conversion or changes the text, or the SQL is invalid.
+    """
     return _compile(statement, _dialect(dialect))
 
 

@@ -15,7 +15,7 @@ import structlog
 from services.clock import Clock
 from services.retry import RetryPolicy
 from services.store.port import BadUnit, Statement, StoreBroken, StoreClosed, StoreError, Values, Write
-from services.store.statements import Committer, CompiledStatement, StatementCompiler, Step, Unit
+from services.store.statements import Committer, CompiledStatement, DialectName, Step, Unit, compile_statement
 
 
 class WriterThread:
@@ -117,7 +117,7 @@ class UnitQueue:
     def __init__(
         self,
         committer: Committer,
-        compiler: StatementCompiler,
+        dialect: DialectName,
         clock: Clock,
         *,
         refusal: Callable[[str, Exception], StoreError],
@@ -130,7 +130,7 @@ class UnitQueue:
         If the database cannot be reached for longer than `patience_seconds`, the store breaks."""
         self._loop = asyncio.get_running_loop()
         self._committer = committer
-        self._compiler = compiler
+        self._dialect: DialectName = dialect
         self._clock = clock
         self._refuse = refusal
         self._on_broken = on_broken
@@ -201,7 +201,7 @@ class UnitQueue:
         """The compiled statement of a read. Raises BadUnit if it writes, and StoreClosed after `close`."""
         if isinstance(self._refusal, StoreClosed):
             raise _retried(self._refusal)
-        compiled = self._compiler.compiled(statement)
+        compiled = compile_statement(statement, self._dialect)
         if not compiled.is_select:
             raise BadUnit(f"{statement.name}: a read cannot write; commit it")
         return compiled
@@ -247,7 +247,7 @@ class UnitQueue:
 
     def _write(self, statement: Statement) -> CompiledStatement:
         """`statement` compiled and cached as a write. Raises BadUnit if it is a read."""
-        compiled = self._compiler.compiled(statement)
+        compiled = compile_statement(statement, self._dialect)
         if compiled.is_select:
             raise BadUnit(f"{statement.name}: a unit cannot read; make the condition part of a write")
         self._known_writes[statement] = compiled

@@ -56,10 +56,7 @@ async def test_the_holder_answers_requests_and_errors_keep_their_facts(store: Po
     (worker, _), (holder, serving) = an_account(store, network, 1), an_account(store, network, 2)
     holder.is_here = True
 
-    async def answer(_account: str, method: str, body: str) -> str:
-        return await holder.answer(method, body)
-
-    task = asyncio.create_task(serving.serve(answer, lambda account: account == holder.key))
+    task = asyncio.create_task(serving.serve(lambda account: holder.answer if account == holder.key else None))
     assert await worker.role(FAMILY, ANN) is Role.ADMIN
     moderating: object = worker
     assert isinstance(moderating, Moderating)

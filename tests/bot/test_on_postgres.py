@@ -165,7 +165,7 @@ async def test_what_was_given_up_is_retried_beside_the_daemon(home: Opens) -> No
         group.platform.failures.append(SendFailed("not now", retryable=False))
         assert await group.say("Bob", "/hold that") == []
         await group.daemon.store.commit([])
-        with operator_connection_of(group.daemon.live.now) as database:
+        with operator_connection_of(group.daemon.live.now, writes=True) as database:
             rows = database.rows(outcomes.EVERYTHING)
             assert [row["kind"] for row in rows] == ["turn", "message"]
             for row in rows:

@@ -19,7 +19,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from bot.daemon import Daemon
-from bot.database.opening import reader_of
+from bot.database.opening import operator_connection_of
 from bot.live.settings import secrets_of
 from bot.platforms.http.routes import body_of
 from bot.platforms.http.wire import RequestError
@@ -184,7 +184,7 @@ class Desk:
         """The result of `make` with a connection of its own, in a thread. Raises ReaderError."""
 
         def read() -> _Result:
-            with reader_of(self.settings) as reader:
+            with operator_connection_of(self.settings) as reader:
                 return make(reader)
 
         return await asyncio.to_thread(read)

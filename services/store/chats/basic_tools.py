@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import and_, bindparam, or_, select, update
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import TEXT, integer, table, text, upsert
+from services.store.schema import integer, table, text, upsert
 
 BASIC_TOOLS = table(
     "basic_tools",
@@ -39,7 +39,7 @@ _SEEN = Statement(
     "basic_tools.seen",
     update(BASIC_TOOLS)
     .where(_FILE, _TOOLS.is_active == 1)
-    .values(etag=bindparam("new_etag", type_=TEXT), findings=bindparam("new_findings", type_=TEXT)),
+    .values(etag=bindparam("new_etag"), findings=bindparam("new_findings")),
 )
 _DEACTIVATE = Statement(
     "basic_tools.deactivate",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, bindparam, delete, func, literal_column, select
+from sqlalchemy import bindparam, delete, func, literal_column, select
 
 from services.refs import Role
 from services.store.port import Query, Statement, Write
@@ -30,9 +30,8 @@ _PUT = Statement("desk_accounts.put", upsert(ACCOUNTS))
 EVERYTHING = Statement("desk_accounts.all", select(ACCOUNTS).order_by(ACCOUNTS.c.name)).query()
 """All accounts by name: `name`, `role`, `password` (a hash), `changed_ms`."""
 _OF_NAME = Statement("desk_accounts.of_name", select(ACCOUNTS).where(ACCOUNTS.c.name == bindparam("name")))
-_OWNER: ColumnElement[str] = literal_column("'owner'")
 _OTHER_OWNERS = (
-    select(func.count()).where(ACCOUNTS.c.role == _OWNER, ACCOUNTS.c.name != bindparam("of_name")).scalar_subquery()
+    select(func.count()).where(ACCOUNTS.c.role == "owner", ACCOUNTS.c.name != bindparam("of_name")).scalar_subquery()
 )
 _REMOVE = Statement(
     "desk_accounts.remove",

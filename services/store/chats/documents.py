@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import bindparam, select
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import TEXT, integer, table, text, upsert
+from services.store.schema import integer, table, text, upsert
 
 DOCUMENTS = table(
     "chat_documents",
@@ -16,7 +16,7 @@ DOCUMENTS = table(
     integer("changed_ms"),
 )
 _PUT = Statement("documents.put", upsert(DOCUMENTS, where=lambda new: DOCUMENTS.c.version + 1 == new.version))
-_THIS = (DOCUMENTS.c.chat == bindparam("chat", type_=TEXT)) & (DOCUMENTS.c.kind == bindparam("kind", type_=TEXT))
+_THIS = (DOCUMENTS.c.chat == bindparam("chat")) & (DOCUMENTS.c.kind == bindparam("kind"))
 _ONE = Statement("documents.one", select(DOCUMENTS.c.version, DOCUMENTS.c.body).where(_THIS))
 
 

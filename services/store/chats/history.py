@@ -37,7 +37,7 @@ _THREAD_OF_REPLIED = (
     select(HISTORY.c.thread)
     .where(HISTORY.c.chat == INBOX.c.chat, HISTORY.c.native_id == _BINDS["reply_to"])
     .order_by(HISTORY.c.id.desc())
-    .limit(literal_column("1"))
+    .limit(1)
     .correlate(INBOX)
     .scalar_subquery()
 )
@@ -45,30 +45,29 @@ _THREAD_OF_ANSWERED = (
     select(HISTORY.c.thread).where(HISTORY.c.id == bindparam("answers"), HISTORY.c.chat == _BINDS["chat"])
 ).scalar_subquery()
 _NOTHING: ColumnElement[str] = literal_column("''")
-_OF_MEMBER = {
+_OF_MEMBER: dict[str, Any] = {
     **{name: INBOX.c[name] for name in ("id", "chat", "native_id", "sender", "sender_name")},
     **{name: _BINDS[name] for name in ("text", "at_ms")},
     "asked_by": INBOX.c.sender,
-    "from_bot": literal_column("0"),
+    "from_bot": 0,
     "change": _NOTHING,
 }
 _OF_BOT = {
-    **{name: _BINDS[name] for name in ("id", "chat", "sender", "sender_name", "text", "at_ms", "asked_by")},
-    "from_bot": literal_column("1"),
+    **{name: _BINDS[name] for name in ("id", "chat", "sender", "sender_name", "text", "at_ms", "asked_by", "reply_to")},
+    "from_bot": 1,
     "reply_to_name": _NOTHING,
     "change": _NOTHING,
     "thread": _THREAD_OF_ANSWERED,
 }
-_BOT_VALUES = ("id", "chat", "sender", "sender_name", "text", "at_ms", "asked_by", "answers")
+_BOT_VALUES = ("id", "chat", "sender", "sender_name", "text", "at_ms", "asked_by", "answers", "reply_to")
 
 
-def _member_statement(name: str, values: Mapping[str, ColumnElement[Any]], *more: str) -> Statement:
+def _member_statement(name: str, values: Mapping[str, Any], *more: str) -> Statement:
     # Chat and sender are read from the inbox. A duplicate has no row with this id, so nothing is written.
     source = select(*values.values()).where(INBOX.c.id == _BINDS["id"])
     return Statement(name, insert(HISTORY).from_select(list(values), source), takes=("text", "at_ms", *more, "id"))
 
 
-# Null columns are left out: binding null costs the driver more than binding text.
 _ADD_MEMBER_MESSAGE = _member_statement(
     "history.add_member_message", {**_OF_MEMBER, "reply_to_name": _NOTHING, "thread": INBOX.c.native_id}
 )
@@ -84,16 +83,11 @@ _ADD_MEMBER_REPLY = _member_statement(
     *("reply_to", "reply_to_name"),
 )
 _ADD_BOT_MESSAGE = Statement("history.add_bot_message", insert(HISTORY).values(_OF_BOT), takes=_BOT_VALUES)
-_ADD_BOT_REPLY = Statement(
-    "history.add_bot_reply",
-    insert(HISTORY).values({**_OF_BOT, "reply_to": _BINDS["reply_to"]}),
-    takes=(*_BOT_VALUES, "reply_to"),
-)
 # The scope of a look-up: the whole chat, one member's conversation with the bot, or one chain of replies.
 _IN_SCOPE = or_(
-    bindparam("scope", type_=TEXT) == literal_column("'chat'"),
-    and_(bindparam("scope", type_=TEXT) == literal_column("'member'"), HISTORY.c.asked_by == bindparam("part")),
-    and_(bindparam("scope", type_=TEXT) == literal_column("'thread'"), HISTORY.c.thread == bindparam("part")),
+    bindparam("scope", type_=TEXT) == "chat",
+    and_(bindparam("scope", type_=TEXT) == "member", HISTORY.c.asked_by == bindparam("part")),
+    and_(bindparam("scope", type_=TEXT) == "thread", HISTORY.c.thread == bindparam("part")),
 )
 _SHOWN = (
     HISTORY.c.id,
@@ -111,17 +105,15 @@ _RECENT_OF_CHAT = (
     .where(
         HISTORY.c.chat == bindparam("chat"),
         # The bot's answers to earlier messages have later ids.
-        or_(HISTORY.c.id < bindparam("before"), HISTORY.c.from_bot == literal_column("1")),
-        HISTORY.c.change != literal_column("'deleted'"),
+        or_(HISTORY.c.id < bindparam("before"), HISTORY.c.from_bot == 1),
+        HISTORY.c.change != "deleted",
     )
     .order_by(HISTORY.c.id.desc())
     .limit(bindparam("count"))
 )
 _NEWEST_OF_MEMBERS = Statement(
     "history.newest_of_members",
-    select(func.max(HISTORY.c.id).label("id")).where(
-        HISTORY.c.chat == bindparam("chat"), HISTORY.c.from_bot == literal_column("0")
-    ),
+    select(func.max(HISTORY.c.id).label("id")).where(HISTORY.c.chat == bindparam("chat"), HISTORY.c.from_bot == 0),
 )
 _RECENT = Statement("history.recent", _RECENT_OF_CHAT)
 _RECENT_IN = Statement("history.recent_in", _RECENT_OF_CHAT.where(_IN_SCOPE))
@@ -142,7 +134,7 @@ _ASKED_AT = (
     .where(HISTORY.c.chat == bindparam("chat"), HISTORY.c.native_id == bindparam("native_id"))
     .scalar_subquery()
 )
-_NEWEST: ColumnElement[int] = literal_column(str(2**62))
+_NEWEST = 2**62
 _PERIOD = Statement(
     "history.period",
     select(*_SHOWN)
@@ -151,11 +143,9 @@ _PERIOD = Statement(
         HISTORY.c.at_ms >= bindparam("since_ms"),
         HISTORY.c.at_ms < bindparam("until_ms"),
         HISTORY.c.id < func.coalesce(_ASKED_AT, _NEWEST),
-        HISTORY.c.change != literal_column("'deleted'"),
+        HISTORY.c.change != "deleted",
         # Commands are addressed to the bot, not to the members.
-        func.substr(HISTORY.c.text, literal_column("1"), literal_column("1")).not_in(
-            [literal_column("''"), literal_column("'/'")]
-        ),
+        func.substr(HISTORY.c.text, 1, 1).not_in(["", "/"]),
     )
     .order_by(HISTORY.c.id.desc())
     .limit(bindparam("count")),
@@ -205,8 +195,8 @@ def add_bot_message(
 ) -> Write:
     """Add a message of the bot, in the unit that adds it to the outbox. `answers`: row of the answered message, which
     was sent by `asked_by`. `outside`: it may contain text from others."""
-    values = (id, chat, OUTSIDE if outside else "", sender_name, text, at_ms, asked_by, answers)
-    return _ADD_BOT_MESSAGE.write_row(values) if reply_to is None else _ADD_BOT_REPLY.write_row((*values, reply_to))
+    sender = OUTSIDE if outside else ""
+    return _ADD_BOT_MESSAGE.write_row((id, chat, sender, sender_name, text, at_ms, asked_by, answers, reply_to))
 
 
 def edited(chat: str, native_id: str, text: str) -> Write:

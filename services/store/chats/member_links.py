@@ -60,11 +60,11 @@ _CLAIM = Statement(
     )
     .values(
         claimed_by=_MEMBER,
-        claimed_name=bindparam("new_name", type_=TEXT),
-        claimed_chat=bindparam("new_chat", type_=TEXT),
-        claimed_language=bindparam("new_language", type_=TEXT),
+        claimed_name=bindparam("new_name"),
+        claimed_chat=bindparam("new_chat"),
+        claimed_language=bindparam("new_language"),
         claimed_in=_CALL,
-        expires_ms=bindparam("new_expires_ms", type_=INTEGER),
+        expires_ms=bindparam("new_expires_ms"),
     ),
 )
 _END = Statement(

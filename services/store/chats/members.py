@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, case, delete, literal_column, or_, select, update
+from sqlalchemy import bindparam, case, delete, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.chats.member_links import members_of_person
@@ -13,13 +13,13 @@ MEMBERS = table("members", text("member", primary_key=True), text("timezone"), i
 _SET_ZONE = Statement("members.set_zone", upsert(MEMBERS))
 _SUGGEST_ZONE = Statement("members.suggest_zone", insert_new(MEMBERS))
 _MEMBER = bindparam("member", type_=TEXT)
-_IS_OWN = case((MEMBERS.c.member == _MEMBER, literal_column("1")), else_=literal_column("0"))
+_IS_OWN = case((MEMBERS.c.member == _MEMBER, 1), else_=0)
 _ONE = Statement(
     "members.one",
     select(MEMBERS)
     .where(or_(MEMBERS.c.member == _MEMBER, MEMBERS.c.member.in_(members_of_person(_MEMBER))))
     .order_by(MEMBERS.c.changed_ms.desc(), _IS_OWN.desc())
-    .limit(literal_column("1")),
+    .limit(1),
 )
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sqlalchemy import Index, bindparam, delete, exists, or_, select, update
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import INTEGER, TEXT, binds, insert_numbered, integer, table, text
+from services.store.schema import TEXT, binds, insert_numbered, integer, table, text
 
 NOTES = table(
     "memory_notes",
@@ -36,7 +36,7 @@ _CHAT = NOTES.c.chat == _BINDS["chat"]
 _THIS = _CHAT & (NOTES.c.number == _BINDS["number"])
 _LIVE = NOTES.c.ended_ms.is_(None)
 _KEY = bindparam("key", type_=TEXT)
-_END = {"ended_ms": bindparam("now_ms", type_=INTEGER), "ended_by": _KEY}
+_END = {"ended_ms": bindparam("now_ms"), "ended_by": _KEY}
 _SET = ("chat", "private_to", "about", "author", "author_name", "text", "subject", "at_ms", "call_key")
 _SELF = NOTES.alias("self")
 _IS_SELF = (_SELF.c.chat == NOTES.c.chat) & (_SELF.c.number == _BINDS["number"])

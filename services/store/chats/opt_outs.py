@@ -15,19 +15,17 @@ OPT_OUTS = table("opt_outs", text("member", primary_key=True), text("chat", prim
 
 _CHAT = bindparam("in_chat", type_=TEXT)
 _ADD = Statement("opt_outs.add", insert_new(OPT_OUTS))
-_IS_MEANT = and_(
-    OPT_OUTS.c.member == bindparam("of_member", type_=TEXT), or_(_CHAT == EVERYWHERE, OPT_OUTS.c.chat == _CHAT)
-)
+_IS_MEANT = and_(OPT_OUTS.c.member == bindparam("of_member"), or_(_CHAT == EVERYWHERE, OPT_OUTS.c.chat == _CHAT))
 _REMOVE = Statement("opt_outs.remove", delete(OPT_OUTS).where(_IS_MEANT))
 EVERYTHING = Statement("opt_outs.all", select(OPT_OUTS.c.member, OPT_OUTS.c.chat)).query()
 """All marks: `member`, `chat`."""
 _SENDERS = Statement(
     "opt_outs.senders",
     union_all(
-        select(INBOX.c.sender).where(INBOX.c.key == bindparam("message_key", type_=TEXT)),
+        select(INBOX.c.sender).where(INBOX.c.key == bindparam("message_key")),
         select(INBOX.c.sender)
         .join(OUTBOX, OUTBOX.c.turn_id == INBOX.c.id)
-        .where(OUTBOX.c.chat == _CHAT, OUTBOX.c.native_id == bindparam("native_id", type_=TEXT)),
+        .where(OUTBOX.c.chat == _CHAT, OUTBOX.c.native_id == bindparam("native_id")),
     ),
 )
 

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Select, and_, bindparam, exists, func, lit
 
 from services.store.chats.history import HISTORY
 from services.store.port import Query, Row, Statement, Write
-from services.store.schema import INTEGER, TEXT
+from services.store.schema import TEXT
 from services.store.turns import inbox, outbox
 from services.store.turns.inbox import INBOX
 from services.store.turns.occurrences import OCCURRENCES
@@ -22,9 +22,9 @@ _LAST = Statement(
     _ROWS.join(HISTORY, HISTORY.c.id == INBOX.c.id)
     .where(
         HISTORY.c.chat == bindparam("chat"),
-        HISTORY.c.from_bot == literal_column("0"),
+        HISTORY.c.from_bot == 0,
         INBOX.c.native_id != bindparam("but"),
-        INBOX.c.kind == literal_column("'message'"),
+        INBOX.c.kind == "message",
     )
     .order_by(HISTORY.c.id.desc())
     .limit(bindparam("count")),
@@ -45,9 +45,7 @@ _OF_TIMERS = select(*_FACTS, TIMERS.c.title.label("text")).select_from(_TIMER)
 _LAST_TIMERS = Statement(
     "outcomes.last_timers",
     _OF_TIMERS.where(
-        TIMERS.c.chat == bindparam("chat"),
-        TIMERS.c.private_to.is_(None),
-        INBOX.c.reason.not_in([literal_column("'timer'"), literal_column("'waiting'")]),
+        TIMERS.c.chat == bindparam("chat"), TIMERS.c.private_to.is_(None), INBOX.c.reason.not_in(["timer", "waiting"])
     )
     .order_by(INBOX.c.id.desc())
     .limit(bindparam("count")),
@@ -123,8 +121,8 @@ class DeadKind(StrEnum):
 
 
 # An occurrence that was dispatched has a row in the outbox, which is listed instead.
-_IS_DEAD_MOMENT = and_(OCCURRENCES.c.state == literal_column("'undeliverable'"), OCCURRENCES.c.turn_id.is_(None))
-_EXISTING_TIMER = and_(TIMERS.c.id == OCCURRENCES.c.timer_id, TIMERS.c.state != literal_column("'removed'"))
+_IS_DEAD_MOMENT = and_(OCCURRENCES.c.state == "undeliverable", OCCURRENCES.c.turn_id.is_(None))
+_EXISTING_TIMER = and_(TIMERS.c.id == OCCURRENCES.c.timer_id, TIMERS.c.state != "removed")
 _NONE: ColumnElement[int] = literal_column("0")
 _TURNS: Select[tuple[object, ...]] = (
     select(
@@ -171,12 +169,12 @@ _ALL = union_all(_TURNS, _MESSAGES, _TIMERS).subquery("dead")
 EVERYTHING = Statement("dead_letters.all", select(_ALL).order_by(_ALL.c.at_ms, _ALL.c.id)).query()
 """All dead letters, oldest first: `kind`, `id`, `chat`, `name` (its author or owner), `at_ms` (when it was given
 up), `why`, `body` (JSON), `text` (null: not in the history), `timer_id`."""
-_OF_ID = Statement("dead_letters.of_id", select(_ALL).where(_ALL.c.id == bindparam("row_id", type_=INTEGER)))
+_OF_ID = Statement("dead_letters.of_id", select(_ALL).where(_ALL.c.id == bindparam("row_id")))
 COUNTS = Statement(
     "dead_letters.counts", select(_ALL.c.kind, func.count().label("count")).group_by(_ALL.c.kind)
 ).query()
 """Number of dead letters by `kind`, as `count`; kinds without dead letters are left out."""
-_THIS = OCCURRENCES.c.id == bindparam("row_id", type_=INTEGER)
+_THIS = OCCURRENCES.c.id == bindparam("row_id")
 _SNOOZED = OCCURRENCES.alias("snoozed")
 _RETRY_MOMENT = Statement(
     "dead_letters.retry_moment",
@@ -187,18 +185,16 @@ _RETRY_MOMENT = Statement(
         exists().where(_EXISTING_TIMER),
         # A timer has at most one snoozed occurrence that is due.
         ~exists().where(
-            _SNOOZED.c.timer_id == OCCURRENCES.c.timer_id,
-            _SNOOZED.c.snoozed == literal_column("1"),
-            _SNOOZED.c.state == literal_column("'due'"),
+            _SNOOZED.c.timer_id == OCCURRENCES.c.timer_id, _SNOOZED.c.snoozed == 1, _SNOOZED.c.state == "due"
         ),
     )
     # The old wall time names a rejected event, and no event key is accepted twice.
-    .values(state="due", snoozed=1, over_ms=None, problem="", wall=bindparam("new_wall", type_=TEXT)),
+    .values(state="due", snoozed=1, over_ms=None, problem="", wall=bindparam("new_wall")),
 )
 _REVIVE = Statement(
     "dead_letters.revive_timer",
     update(TIMERS)
-    .where(TIMERS.c.id == bindparam("of_timer", type_=INTEGER), TIMERS.c.state == literal_column("'ended'"))
+    .where(TIMERS.c.id == bindparam("of_timer"), TIMERS.c.state == "ended")
     .values(state="active", ended_ms=None),
 )
 _DROP_MOMENT = Statement(

@@ -10,7 +10,7 @@ from sqlalchemy import Index, bindparam, delete, exists, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Row, Statement, Write
-from services.store.schema import INTEGER, TEXT, binds, insert_numbered, integer, replacing, table, text
+from services.store.schema import INTEGER, binds, insert_numbered, integer, replacing, table, text
 
 polls = table(
     "polls",
@@ -34,13 +34,11 @@ poll_votes = table(
     integer("choice"),
     integer("voted_ms"),
 )
-_CHAT = polls.c.chat == bindparam("chat", type_=TEXT)
+_CHAT = polls.c.chat == bindparam("chat")
 _OPEN = polls.c.closed_ms.is_(None)
-_OLD = _CHAT & (polls.c.closed_ms < bindparam("before_ms", type_=INTEGER))
+_OLD = _CHAT & (polls.c.closed_ms < bindparam("before_ms"))
 _OPEN_COUNT = select(func.count()).select_from(polls).where(_CHAT & _OPEN).scalar_subquery()
-_VOTED_ON = exists().where(
-    _CHAT & (polls.c.number == bindparam("poll", type_=INTEGER)) & _OPEN,
-)
+_VOTED_ON = exists().where(_CHAT & (polls.c.number == bindparam("poll")) & _OPEN)
 
 _VALUES = ("chat", "call_key", "author", "author_name", "question", "options", "created_ms")
 CREATE = Statement(
@@ -53,13 +51,13 @@ VOTE = Statement("polls.vote", replacing(poll_votes, _NEW_VOTE))
 CLOSE = Statement(
     "polls.close",
     update(polls)
-    .where(_CHAT & (polls.c.number == bindparam("poll", type_=INTEGER)) & _OPEN)
-    .values(closed_ms=bindparam("at_ms", type_=INTEGER), closed_by=bindparam("closing_key", type_=TEXT)),
+    .where(_CHAT & (polls.c.number == bindparam("poll")) & _OPEN)
+    .values(closed_ms=bindparam("at_ms"), closed_by=bindparam("closing_key")),
 )
 FORGET_VOTES = Statement(
     "polls.forget_votes",
     delete(poll_votes).where(
-        (poll_votes.c.chat == bindparam("chat", type_=TEXT)) & poll_votes.c.poll.in_(select(polls.c.number).where(_OLD))
+        (poll_votes.c.chat == bindparam("chat")) & poll_votes.c.poll.in_(select(polls.c.number).where(_OLD))
     ),
 )
 FORGET = Statement("polls.forget", delete(polls).where(_OLD))
@@ -67,9 +65,7 @@ ALL = Statement("polls.all", select(polls).where(_CHAT).order_by(polls.c.number)
 TALLY = Statement(
     "polls.tally",
     select(poll_votes.c.choice, func.count().label("votes"))
-    .where(
-        (poll_votes.c.chat == bindparam("chat", type_=TEXT)) & (poll_votes.c.poll == bindparam("poll", type_=INTEGER))
-    )
+    .where((poll_votes.c.chat == bindparam("chat")) & (poll_votes.c.poll == bindparam("poll")))
     .group_by(poll_votes.c.choice),
 )
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Index, bindparam, delete, exists, func, literal_column, select, update
+from sqlalchemy import Index, bindparam, delete, exists, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Row, Statement, Write
-from services.store.schema import INTEGER, TEXT, binds, insert_new, integer, replacing, table, text
+from services.store.schema import INTEGER, binds, insert_new, integer, replacing, table, text
 
 PAGE_ROWS = 500
 
@@ -25,12 +25,12 @@ SCRIPT_ROWS = table(
     Index("script_rows_in_order", "bot", "chat", "table_name", "number", "size"),
 )
 _PLACE = ("bot", "chat", "table_name")
-_OF_PLACE = tuple(SCRIPT_ROWS.c[name] == bindparam(name, type_=TEXT) for name in _PLACE)
-_THIS = (*_OF_PLACE, SCRIPT_ROWS.c.row_id == bindparam("row", type_=TEXT))
-_AS_IT_WAS = (*_THIS, SCRIPT_ROWS.c.fields == bindparam("old", type_=TEXT))
+_OF_PLACE = tuple(SCRIPT_ROWS.c[name] == bindparam(name) for name in _PLACE)
+_THIS = (*_OF_PLACE, SCRIPT_ROWS.c.row_id == bindparam("row"))
+_AS_IT_WAS = (*_THIS, SCRIPT_ROWS.c.fields == bindparam("old"))
 
 _COUNT = select(func.count()).select_from(SCRIPT_ROWS).where(*_OF_PLACE)
-_BYTES = select(func.coalesce(func.sum(SCRIPT_ROWS.c.size), literal_column("0"))).where(*_OF_PLACE)
+_BYTES = select(func.coalesce(func.sum(SCRIPT_ROWS.c.size), 0)).where(*_OF_PLACE)
 _NAMES = select(SCRIPT_ROWS.c.table_name).where(*_OF_PLACE[:2]).distinct().subquery()
 _TABLES = select(func.count()).select_from(_NAMES)
 
@@ -39,15 +39,11 @@ _CHANGE = Statement(
     "script_rows.change",
     update(SCRIPT_ROWS)
     .where(*_AS_IT_WAS)
-    .values(
-        fields=bindparam("new", type_=TEXT),
-        size=bindparam("bytes", type_=INTEGER),
-        changed_ms=bindparam("at_ms", type_=INTEGER),
-    ),
+    .values(fields=bindparam("new"), size=bindparam("bytes"), changed_ms=bindparam("at_ms")),
 )
 # The last statement of a unit, so that one scan of the table covers all its rows. Tables are counted only if the table
 # had no rows before.
-_ROWS_BEFORE = exists().where(*_OF_PLACE, SCRIPT_ROWS.c.number < bindparam("first", type_=INTEGER))
+_ROWS_BEFORE = exists().where(*_OF_PLACE, SCRIPT_ROWS.c.number < bindparam("first"))
 _WITHIN = Statement(
     "script_rows.within",
     update(SCRIPT_ROWS)
@@ -65,9 +61,7 @@ _READ = select(SCRIPT_ROWS.c.row_id, SCRIPT_ROWS.c.number, SCRIPT_ROWS.c.fields)
 _ONE = Statement("script_rows.one", _READ.where(*_THIS))
 _PAGE = Statement(
     "script_rows.page",
-    _READ.where(*_OF_PLACE, SCRIPT_ROWS.c.number > bindparam("after", type_=INTEGER))
-    .order_by(SCRIPT_ROWS.c.number)
-    .limit(PAGE_ROWS),
+    _READ.where(*_OF_PLACE, SCRIPT_ROWS.c.number > bindparam("after")).order_by(SCRIPT_ROWS.c.number).limit(PAGE_ROWS),
 )
 _FILLING = Statement(
     "script_rows.filling",
@@ -173,15 +167,13 @@ SCRIPT_MEMORY = table(
     Index("script_memory_expiry", "expires_ms"),
     rows_in_key_order=True,
 )
-_OWNER = tuple(SCRIPT_MEMORY.c[name] == bindparam(name, type_=TEXT) for name in ("bot", "owner"))
-_THIS_VALUE = (*_OWNER, SCRIPT_MEMORY.c.name == bindparam("name", type_=TEXT))
-_OTHERS = (*_OWNER, SCRIPT_MEMORY.c.name != bindparam("name", type_=TEXT))
-IS_EXPIRED = SCRIPT_MEMORY.c.expires_ms <= bindparam("now_ms", type_=INTEGER)
+_OWNER = tuple(SCRIPT_MEMORY.c[name] == bindparam(name) for name in ("bot", "owner"))
+_THIS_VALUE = (*_OWNER, SCRIPT_MEMORY.c.name == bindparam("name"))
+_OTHERS = (*_OWNER, SCRIPT_MEMORY.c.name != bindparam("name"))
+IS_EXPIRED = SCRIPT_MEMORY.c.expires_ms <= bindparam("now_ms")
 
 _OTHER_COUNT = select(func.count()).select_from(SCRIPT_MEMORY).where(*_OTHERS).scalar_subquery()
-_OTHER_BYTES = (
-    select(func.coalesce(func.sum(SCRIPT_MEMORY.c.size), literal_column("0"))).where(*_OTHERS).scalar_subquery()
-)
+_OTHER_BYTES = select(func.coalesce(func.sum(SCRIPT_MEMORY.c.size), 0)).where(*_OTHERS).scalar_subquery()
 _INSERT = insert(SCRIPT_MEMORY).from_select(
     list(binds(SCRIPT_MEMORY)),
     select(*binds(SCRIPT_MEMORY).values()).where(

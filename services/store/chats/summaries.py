@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import and_, bindparam, delete, exists, func, literal_column, select
+from sqlalchemy import and_, bindparam, delete, exists, func, select
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.chats.history import HISTORY
@@ -20,7 +20,7 @@ SUMMARIES = table(
 
 _OF = and_(SUMMARIES.c.chat == bindparam("chat"), SUMMARIES.c.part == bindparam("part"))
 _GET = Statement("summaries.get", select(SUMMARIES.c.text, SUMMARIES.c.until_id).where(_OF))
-_UNTIL_NOW = func.coalesce(select(SUMMARIES.c.until_id).where(_OF).scalar_subquery(), literal_column("0"))
+_UNTIL_NOW = func.coalesce(select(SUMMARIES.c.until_id).where(_OF).scalar_subquery(), 0)
 _UNCHANGED = (
     select(func.count().label("count"))
     .select_from(HISTORY)
@@ -28,7 +28,7 @@ _UNCHANGED = (
         HISTORY.c.chat == bindparam("chat"),
         HISTORY.c.id > bindparam("after"),
         HISTORY.c.id <= bindparam("until_id"),
-        HISTORY.c.change == literal_column("''"),
+        HISTORY.c.change == "",
     )
 )
 _UNCHANGED_ROWS = _UNCHANGED.scalar_subquery()
@@ -50,9 +50,7 @@ _ROW_OF = (
 # If the row was pruned, the message may be in any of them.
 _FORGET = Statement(
     "summaries.forget",
-    delete(SUMMARIES).where(
-        SUMMARIES.c.chat == bindparam("chat"), SUMMARIES.c.until_id >= func.coalesce(_ROW_OF, literal_column("0"))
-    ),
+    delete(SUMMARIES).where(SUMMARIES.c.chat == bindparam("chat"), SUMMARIES.c.until_id >= func.coalesce(_ROW_OF, 0)),
 )
 _FORGET_CHAT = Statement("summaries.forget_chat", delete(SUMMARIES).where(SUMMARIES.c.chat == bindparam("chat")))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import Index, bindparam, delete, func, select, update
 
 from services.store.port import Query, Row, Statement, Write
-from services.store.schema import INTEGER, TEXT, insert_numbered, integer, table, text
+from services.store.schema import INTEGER, insert_numbered, integer, table, text
 
 todos = table(
     "todos",
@@ -24,8 +24,8 @@ todos = table(
     text("ended_by", nullable=True),
     Index("todos_call_key", "chat", "call_key", unique=True),
 )
-_CHAT = todos.c.chat == bindparam("chat", type_=TEXT)
-_THIS = _CHAT & (todos.c.number == bindparam("number", type_=INTEGER))
+_CHAT = todos.c.chat == bindparam("chat")
+_THIS = _CHAT & (todos.c.number == bindparam("number"))
 _NOT_REMOVED = todos.c.removed_ms.is_(None)
 _OPEN = _NOT_REMOVED & todos.c.done_ms.is_(None)
 
@@ -37,9 +37,7 @@ ADD = Statement(
 )
 FINISH = Statement(
     "todos.finish",
-    update(todos)
-    .where(_THIS & _OPEN)
-    .values(done_ms=bindparam("at_ms", type_=INTEGER), ended_by=bindparam("ended_key", type_=TEXT)),
+    update(todos).where(_THIS & _OPEN).values(done_ms=bindparam("at_ms"), ended_by=bindparam("ended_key")),
 )
 REOPEN = Statement(
     "todos.reopen",
@@ -47,21 +45,16 @@ REOPEN = Statement(
     .where(_THIS & _NOT_REMOVED & todos.c.done_ms.is_not(None) & (bindparam("most_open", type_=INTEGER) > _OPEN_COUNT))
     .values(done_ms=None, ended_by=None),
 )
-REWORD = Statement(
-    "todos.reword",
-    update(todos).where(_THIS & _NOT_REMOVED).values(text=bindparam("words", type_=TEXT)),
-)
+REWORD = Statement("todos.reword", update(todos).where(_THIS & _NOT_REMOVED).values(text=bindparam("words")))
 REMOVE = Statement(
     "todos.remove",
     update(todos)
     .where(_THIS & _NOT_REMOVED)
-    .values(text="", removed_ms=bindparam("at_ms", type_=INTEGER), ended_by=bindparam("ended_key", type_=TEXT)),
+    .values(text="", removed_ms=bindparam("at_ms"), ended_by=bindparam("ended_key")),
 )
 FORGET = Statement(
     "todos.forget",
-    delete(todos).where(
-        _CHAT & (func.coalesce(todos.c.removed_ms, todos.c.done_ms) < bindparam("before_ms", type_=INTEGER))
-    ),
+    delete(todos).where(_CHAT & (func.coalesce(todos.c.removed_ms, todos.c.done_ms) < bindparam("before_ms"))),
 )
 ALL = Statement("todos.all", select(todos).where(_CHAT).order_by(todos.c.number))
 

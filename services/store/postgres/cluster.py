@@ -6,7 +6,7 @@ is added in the same transaction as our rows.
 
 from __future__ import annotations
 
-from sqlalchemy import Integer, Text, bindparam, delete, literal_column, select, update
+from sqlalchemy import bindparam, delete, literal_column, select, update
 from sqlalchemy import text as sql
 from sqlalchemy.dialects.postgresql import insert
 
@@ -26,7 +26,7 @@ _NOW = literal_column("CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGI
 _BEAT = Statement("cluster.beat", replacing(PROCESSES, insert(PROCESSES).values({**binds(PROCESSES), "seen_ms": _NOW})))
 _LEAVE = Statement("cluster.leave", delete(PROCESSES).where(PROCESSES.c.name == bindparam("process")))
 _FORGET_DEAD = Statement(
-    "cluster.forget_dead", delete(PROCESSES).where(PROCESSES.c.seen_ms < _NOW - bindparam("age_ms", type_=INTEGER))
+    "cluster.forget_dead", delete(PROCESSES).where(PROCESSES.c.seen_ms < _NOW - bindparam("age_ms"))
 )
 ALIVE = Statement(
     "cluster.alive", select(PROCESSES, (_NOW - PROCESSES.c.seen_ms).label("age_ms")).order_by(PROCESSES.c.name)
@@ -34,18 +34,15 @@ ALIVE = Statement(
 """All columns of all processes, with `age_ms`: milliseconds since the last heartbeat."""
 
 _ASK = Statement("cluster.ask", insert(REQUESTS).values({**binds(REQUESTS), "state": "open", "answer": ""}))
-_IS_OPEN = REQUESTS.c.state == literal_column("'open'")
+_IS_OPEN = REQUESTS.c.state == "open"
 OPEN_REQUESTS = Statement("cluster.open_requests", select(REQUESTS).where(_IS_OPEN).order_by(REQUESTS.c.id)).query()
 """All columns of the requests that nobody has claimed, oldest first."""
 _THIS = REQUESTS.c.id == bindparam("row_id")
 _CLAIM = Statement("cluster.claim", update(REQUESTS).where(_THIS, _IS_OPEN).values(state="claimed"))
 _ANSWER = Statement(
-    "cluster.answer",
-    update(REQUESTS).where(_THIS).values(state="answered", answer=bindparam("new_answer", type_=TEXT)),
+    "cluster.answer", update(REQUESTS).where(_THIS).values(state="answered", answer=bindparam("new_answer"))
 )
-_ANSWERED = Statement(
-    "cluster.answered", select(REQUESTS.c.answer).where(_THIS, REQUESTS.c.state == literal_column("'answered'"))
-)
+_ANSWERED = Statement("cluster.answered", select(REQUESTS.c.answer).where(_THIS, REQUESTS.c.state == "answered"))
 _WITHDRAW = Statement("cluster.withdraw", delete(REQUESTS).where(_THIS))
 _FORGET_FAILED = Statement(
     "cluster.forget_failed",
@@ -56,31 +53,18 @@ _FORGET_FAILED = Statement(
 )
 _FORGET_LATE = Statement("cluster.forget_late", delete(REQUESTS).where(REQUESTS.c.until_ms < bindparam("now_ms")))
 
-_NOTIFY = Statement(
-    "cluster.notify",
-    sql("SELECT pg_notify(:channel, :payload)").bindparams(
-        bindparam("channel", type_=Text), bindparam("payload", type_=Text)
-    ),
-)
+_NOTIFY = Statement("cluster.notify", sql("SELECT pg_notify(:channel, :payload)"))
 _DEFER = Statement(
     "cluster.defer",
     sql(
         "SELECT procrastinate_defer_jobs_v1(ARRAY[ROW(:queue, 'turn', 0, :chat, NULL, "
         "jsonb_build_object('turn', :turn, 'addressed', :addressed = 1, 'recovered', :recovered = 1), "
         "NULL)::procrastinate_job_to_defer_v1])"
-    ).bindparams(
-        bindparam("queue", type_=Text),
-        bindparam("chat", type_=Text),
-        bindparam("turn", type_=INTEGER),
-        bindparam("addressed", type_=Integer),
-        bindparam("recovered", type_=Integer),
     ),
 )
 _FINISH = Statement(
     "cluster.finish",
-    sql("DELETE FROM procrastinate_jobs WHERE id = :job AND status = 'doing' AND attempts = :attempts").bindparams(
-        bindparam("job", type_=INTEGER), bindparam("attempts", type_=INTEGER)
-    ),
+    sql("DELETE FROM procrastinate_jobs WHERE id = :job AND status = 'doing' AND attempts = :attempts"),
 )
 _REAP = Statement(
     "cluster.reap",
@@ -89,12 +73,9 @@ _REAP = Statement(
         "LEFT JOIN procrastinate_workers AS w ON w.id = j.worker_id WHERE j.status = 'doing' "
         "AND (w.id IS NULL OR w.last_heartbeat < now() - make_interval(secs => :seconds)) FOR UPDATE OF j SKIP LOCKED) "
         "SELECT procrastinate_retry_job_v2(id, now(), NULL, NULL, NULL) FROM stalled"
-    ).bindparams(bindparam("seconds", type_=Integer)),
+    ),
 )
-_UNLOCK = Statement(
-    "cluster.unlock",
-    sql("UPDATE procrastinate_jobs SET lock = NULL WHERE id = :job").bindparams(bindparam("job", type_=INTEGER)),
-)
+_UNLOCK = Statement("cluster.unlock", sql("UPDATE procrastinate_jobs SET lock = NULL WHERE id = :job"))
 _MOVE = Statement(
     "cluster.move",
     sql(
@@ -102,23 +83,16 @@ _MOVE = Statement(
         "WHERE status = 'todo' AND queue_name <> :queue AND NOT EXISTS (SELECT 1 FROM cluster_processes AS p "
         "WHERE p.definitions = queue_name AND p.roles LIKE '%worker%' "
         "AND p.seen_ms > CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) - :age_ms)"
-    ).bindparams(bindparam("queue", type_=Text), bindparam("age_ms", type_=INTEGER)),
-)
-_GUARD = Statement(
-    "cluster.guard",
-    sql("SELECT id FROM inbox WHERE id = :turn AND epoch = :attempt FOR SHARE").bindparams(
-        bindparam("turn", type_=INTEGER), bindparam("attempt", type_=INTEGER)
     ),
 )
+_GUARD = Statement("cluster.guard", sql("SELECT id FROM inbox WHERE id = :turn AND epoch = :attempt FOR SHARE"))
 _OPEN_TURNS = Statement(
     "cluster.open_turns",
     sql(
         "SELECT i.id, j.turn IS NOT NULL AS has_job FROM inbox AS i LEFT JOIN (SELECT DISTINCT "
         "CAST(args ->> 'turn' AS BIGINT) AS turn FROM procrastinate_jobs WHERE status IN ('todo', 'doing')) AS j "
         "ON j.turn = i.id WHERE i.reason = 'waiting' AND i.id = ANY(CAST(string_to_array(:ids, ',') AS BIGINT[]))"
-    )
-    .bindparams(bindparam("ids", type_=Text))
-    .columns(id=INTEGER, has_job=Integer),
+    ).columns(id=INTEGER, has_job=INTEGER),
 )
 DEFERRED = Statement(
     "cluster.deferred",

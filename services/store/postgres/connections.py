@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import psycopg
+import structlog
 from psycopg.abc import Buffer
 from psycopg.adapt import AdaptersMap, Dumper
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.sql import SQL, Identifier
 from psycopg.types.numeric import IntDumper
 from psycopg.types.string import StrDumper
 
+from services.clock import Clock
 from services.store.port import BadUnit, StoreBroken, StoreError, StoreFull
 
+_LISTEN_AGAIN_SECONDS = 1.0
 _MOST_IN_NAME = 63  # the server truncates longer application names
 _DEFAULTS: dict[str, str] = {
     "connect_timeout": "10",
@@ -131,6 +136,24 @@ async def connect_reader(address: str) -> psycopg.AsyncConnection[dict[str, Any]
         await connection.close()
         raise
     return connection
+
+
+async def listen(
+    url: str, channels: Sequence[str], clock: Clock, heard: Callable[[str], None], connected: Callable[[], None]
+) -> None:
+    """Call `heard` with the payload of each notification, until cancelled. `connected` is called after each connection:
+    notifications before it are lost."""
+    while True:
+        try:
+            async with await psycopg.AsyncConnection.connect(address_of(url), autocommit=True) as connection:
+                for channel in channels:
+                    await connection.execute(SQL("LISTEN {}").format(Identifier(channel)))
+                connected()
+                async for notification in connection.notifies():
+                    heard(notification.payload)
+        except psycopg.Error as error:
+            structlog.get_logger("cluster").warning("notifications_lost", problem=str(error))
+        await clock.sleep(_LISTEN_AGAIN_SECONDS)
 
 
 def adapt(adapters: AdaptersMap) -> None:

@@ -102,42 +102,31 @@ class _Manager(JobManager):
         await super().listen_for_jobs(on_notification=notified, queues=queues)
 
 
-class Jobs:
-    """The jobs of one worker process."""
+async def run_jobs(url: str, queue: str, run: RunJob, at_once: int, leaves_jobs: Callable[[], bool]) -> None:
+    """Run the jobs of `queue`, at most `at_once` at a time, until cancelled: then it ends when all running jobs have
+    ended. A cancelled job returns to its queue. While `leaves_jobs()`, other workers get all jobs. Raises the errors
+    of the database."""
+    connector = procrastinate.PsycopgConnector(conninfo=address_of(url), min_size=2, max_size=4, configure=_configure)
+    app = procrastinate.App(connector=connector)
+    app.job_manager = _Manager(connector, leaves_jobs)
 
-    def __init__(self, url: str, run: RunJob, at_once: int, leaves_jobs: Callable[[], bool]) -> None:
-        """`at_once`: maximum number of concurrent jobs. While `leaves_jobs()`, other workers get all jobs."""
-        self._at_once = at_once
-        connector = procrastinate.PsycopgConnector(
-            conninfo=address_of(url),
-            min_size=2,
-            max_size=4,
-            configure=_configure,
+    @app.task(name=TASK, pass_context=True, retry=_RETRY)
+    async def run_turn(context: JobContext, turn: int, addressed: bool, recovered: bool) -> None:
+        try:
+            await run(JobRef(context.job.id or 0, context.job.attempts), turn, addressed, recovered)
+        except Exception as error:
+            _log.warning("job_failed", turn=turn, attempt=context.job.attempts + 1, problem=str(error))
+            raise
+
+    # They log each job, and each attempt to connect; the caller logs the errors of this function.
+    for name in ("procrastinate", "psycopg.pool"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    async with app.open_async():
+        await app.run_worker_async(
+            queues=[queue],
+            concurrency=at_once,
+            fetch_job_polling_interval=_POLL_SECONDS,
+            install_signal_handlers=False,
+            update_heartbeat_interval=HEARTBEAT_SECONDS,
+            stalled_worker_timeout=STALLED_SECONDS,
         )
-        self._app = procrastinate.App(connector=connector)
-        self._app.job_manager = _Manager(connector, leaves_jobs)
-
-        @self._app.task(name=TASK, pass_context=True, retry=_RETRY)
-        async def run_turn(context: JobContext, turn: int, addressed: bool, recovered: bool) -> None:
-            try:
-                await run(JobRef(context.job.id or 0, context.job.attempts), turn, addressed, recovered)
-            except Exception as error:
-                _log.warning("job_failed", turn=turn, attempt=context.job.attempts + 1, problem=str(error))
-                raise
-
-        # They log each job, and each attempt to connect; the caller logs the errors of `work`.
-        for name in ("procrastinate", "psycopg.pool"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)
-
-    async def work(self, queue: str) -> None:
-        """Run the jobs of `queue` until cancelled: then it ends when all running jobs have ended. A cancelled job
-        returns to its queue. Raises the errors of the database."""
-        async with self._app.open_async():
-            await self._app.run_worker_async(
-                queues=[queue],
-                concurrency=self._at_once,
-                fetch_job_polling_interval=_POLL_SECONDS,
-                install_signal_handlers=False,
-                update_heartbeat_interval=HEARTBEAT_SECONDS,
-                stalled_worker_timeout=STALLED_SECONDS,
-            )

@@ -28,7 +28,7 @@ from services.store.postgres.connections import (
 from services.store.postgres.locks import END_SESSIONS, EXCLUSIVE, HOLDERS, TAKE, Claim, LockHeld, take
 from services.store.postgres.reader import PostgresReader
 from services.store.sqlite.lock import StoreInUse
-from services.store.statements import CompiledStatement, StatementCompiler, Unit, compile_statement, give_all
+from services.store.statements import CompiledStatement, Unit, compile_statement, give_all
 from services.store.unit_queue import UnitQueue
 
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
@@ -328,7 +328,6 @@ class PostgresStore:
                 raise
             return connection
 
-        compiler = StatementCompiler("postgresql")
         connection = await _connected(partial(connect_to_write, claims), url, clock)
         try:
             if prepare is not None:
@@ -338,7 +337,7 @@ class PostgresStore:
             raise
         units = UnitQueue(
             PostgresCommitter(connection, connect_to_write, claims, application_name(url)),
-            compiler,
+            "postgresql",
             clock,
             refusal=refusal,
             on_broken=on_broken,

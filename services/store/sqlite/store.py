@@ -29,7 +29,6 @@ from services.store.sqlite.disk import Disk
 from services.store.sqlite.integrity import IntegrityCheck, refuse_damaged
 from services.store.sqlite.lock import StoreLock
 from services.store.sqlite.writer import GroupCommitter, connect_writer, refusal
-from services.store.statements import StatementCompiler
 from services.store.unit_queue import UnitQueue
 from services.threads import Threads
 
@@ -61,8 +60,7 @@ class SqliteStore:
         self._integrity: IntegrityCheck | None = None
         self._checking: asyncio.Task[None] | None = None
         self._log = structlog.get_logger("store")
-        compiler = StatementCompiler("sqlite")
-        self.units = UnitQueue(committer, compiler, clock, refusal=refusal, on_broken=on_broken, release=lock.release)
+        self.units = UnitQueue(committer, "sqlite", clock, refusal=refusal, on_broken=on_broken, release=lock.release)
         self.commit, self.post = self.units.commit, self.units.post
         self._columns: dict[Statement, tuple[str, ...]] = {}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Index, bindparam, literal_column, select
+from sqlalchemy import Index, bindparam, select
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
@@ -51,12 +51,9 @@ def get(name: str) -> Query:
 
 CHANGES = table("changes", text("name", primary_key=True), integer("count"))
 
-_CHANGES_INSERT = insert(CHANGES).values(name=bindparam("name"), count=literal_column("1"))
+_CHANGES_INSERT = insert(CHANGES).values(name=bindparam("name"), count=1)
 _RAISE = Statement(
-    "changes.raise",
-    _CHANGES_INSERT.on_conflict_do_update(
-        index_elements=["name"], set_={"count": CHANGES.c.count + literal_column("1")}
-    ),
+    "changes.raise", _CHANGES_INSERT.on_conflict_do_update(index_elements=["name"], set_={"count": CHANGES.c.count + 1})
 )
 COUNTERS = Statement("changes.all", select(CHANGES.c.name, CHANGES.c.count)).query()
 """`name` and `count` of all change counters."""

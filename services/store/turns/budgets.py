@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlalchemy import Index, bindparam, case, delete, func, literal_column, or_, select, update
+from sqlalchemy import Index, bindparam, case, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
@@ -32,12 +32,11 @@ _KEY = ("holder", "kind", "day")
 _AMOUNT = bindparam("amount", type_=INTEGER)
 _MOST = bindparam("most", type_=INTEGER)
 _THIS = (
-    (BUDGETS.c.holder == bindparam("of_holder", type_=TEXT))
-    & (BUDGETS.c.kind == bindparam("of_kind", type_=TEXT))
-    & (BUDGETS.c.day == bindparam("of_day", type_=TEXT))
+    (BUDGETS.c.holder == bindparam("of_holder"))
+    & (BUDGETS.c.kind == bindparam("of_kind"))
+    & (BUDGETS.c.day == bindparam("of_day"))
 )
-_SETTLED = BUDGETS.c.used + bindparam("change", type_=INTEGER)
-_ZERO = literal_column("0", INTEGER)
+_SETTLED = BUDGETS.c.used + bindparam("change")
 
 _TAKE = Statement(
     "budgets.take",
@@ -50,9 +49,7 @@ _TAKE = Statement(
         index_elements=list(_KEY), set_={"used": BUDGETS.c.used + _AMOUNT}, where=BUDGETS.c.used + _AMOUNT <= _MOST
     ),
 )
-_SETTLE = Statement(
-    "budgets.settle", update(BUDGETS).where(_THIS).values(used=case((_SETTLED < _ZERO, _ZERO), else_=_SETTLED))
-)
+_SETTLE = Statement("budgets.settle", update(BUDGETS).where(_THIS).values(used=case((_SETTLED < 0, 0), else_=_SETTLED)))
 _USED = Statement(
     "budgets.used",
     select(BUDGETS.c.kind, BUDGETS.c.used).where(
@@ -60,13 +57,13 @@ _USED = Statement(
     ),
 )
 _NOW, _STEP = bindparam("now_us", type_=INTEGER), bindparam("step_us", type_=INTEGER)
-_LATEST = _NOW + literal_column(str(_MINUTE_US), INTEGER)
+_LATEST = _NOW + _MINUTE_US
 # A time after the period was stored before the clock was set back.
 _FROM = case((or_(BUDGETS.c.used < _NOW, BUDGETS.c.used > _LATEST), _NOW), else_=BUDGETS.c.used)
 _RUN = Statement(
     "budgets.run",
     insert(BUDGETS)
-    .values({name: bindparam(name, type_=TEXT) for name in _KEY} | {"used": _NOW + _STEP})
+    .values({name: bindparam(name) for name in _KEY} | {"used": _NOW + _STEP})
     .on_conflict_do_update(index_elements=list(_KEY), set_={"used": _FROM + _STEP}, where=_FROM + _STEP <= _LATEST),
 )
 _NOTE_OUTAGE = Statement("budgets.note_outage", upsert(BUDGETS))
@@ -81,8 +78,7 @@ _PREFIX = bindparam("prefix", type_=TEXT)
 _USAGE = Statement(
     "budgets.usage",
     select(BUDGETS.c.holder, BUDGETS.c.kind, BUDGETS.c.day, BUDGETS.c.used).where(
-        BUDGETS.c.day >= bindparam("first_day"),
-        func.substr(BUDGETS.c.holder, literal_column("1"), func.length(_PREFIX)) == _PREFIX,
+        BUDGETS.c.day >= bindparam("first_day"), func.substr(BUDGETS.c.holder, 1, func.length(_PREFIX)) == _PREFIX
     ),
 )
 

@@ -2,45 +2,44 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, and_, bindparam, func, literal_column, or_, select, update
+from sqlalchemy import and_, bindparam, func, or_, select, update
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import INTEGER, TEXT
+from services.store.schema import INTEGER
 from services.store.turns.occurrences import IS_DUE, OCCURRENCES
 from services.store.turns.timers import TIMERS
 
-_ONE: ColumnElement[int] = literal_column("1")
 _TIMER = TIMERS.c.id == OCCURRENCES.c.timer_id
 _BOTH = OCCURRENCES.join(TIMERS, _TIMER)
 _OTHER = OCCURRENCES.alias("other")
 _PLACE = (OCCURRENCES.c.due_ms, OCCURRENCES.c.id)
 _NOW = bindparam("now_ms", type_=INTEGER)
 _AFTER = or_(
-    OCCURRENCES.c.due_ms > bindparam("after_ms", type_=INTEGER),
-    and_(OCCURRENCES.c.due_ms == bindparam("after_ms", type_=INTEGER), OCCURRENCES.c.id > bindparam("after_id")),
+    OCCURRENCES.c.due_ms > bindparam("after_ms"),
+    and_(OCCURRENCES.c.due_ms == bindparam("after_ms"), OCCURRENCES.c.id > bindparam("after_id")),
 )
 
 _CLAIM = Statement(
     "due.claim",
     update(OCCURRENCES)
     .where(
-        OCCURRENCES.c.id == bindparam("row_id", type_=INTEGER),
+        OCCURRENCES.c.id == bindparam("row_id"),
         IS_DUE,
-        select(_ONE).where(_TIMER, TIMERS.c.revision == bindparam("known_revision", type_=INTEGER)).exists(),
-        ~select(_ONE)
+        select(1).where(_TIMER, TIMERS.c.revision == bindparam("known_revision")).exists(),
+        ~select(1)
         .where(
             _OTHER.c.timer_id == OCCURRENCES.c.timer_id,
-            _OTHER.c.wall == bindparam("new_wall", type_=TEXT),
+            _OTHER.c.wall == bindparam("new_wall"),
             _OTHER.c.id != OCCURRENCES.c.id,
         )
         .exists(),
     )
     .values(
         state="fired",
-        wall=bindparam("new_wall", type_=TEXT),
-        due_ms=bindparam("new_due_ms", type_=INTEGER),
+        wall=bindparam("new_wall"),
+        due_ms=bindparam("new_due_ms"),
         over_ms=_NOW,
-        turn_id=bindparam("of_turn", type_=INTEGER),
+        turn_id=bindparam("of_turn"),
     ),
 )
 _PAGE = Statement(
@@ -54,25 +53,19 @@ _PAGE = Statement(
 _ROW = Statement(
     "due.row",
     select(
-        TIMERS,
-        OCCURRENCES.c.id.label("occurrence_id"),
-        OCCURRENCES.c.wall,
-        OCCURRENCES.c.due_ms,
-        OCCURRENCES.c.snoozed,
+        TIMERS, OCCURRENCES.c.id.label("occurrence_id"), OCCURRENCES.c.wall, OCCURRENCES.c.due_ms, OCCURRENCES.c.snoozed
     )
     .select_from(_BOTH)
-    .where(OCCURRENCES.c.id == bindparam("row_id", type_=INTEGER), IS_DUE),
+    .where(OCCURRENCES.c.id == bindparam("row_id"), IS_DUE),
 )
 _SOONEST = Statement(
     "due.soonest",
-    select(func.min(OCCURRENCES.c.due_ms).label("due_ms")).where(
-        IS_DUE, OCCURRENCES.c.due_ms > bindparam("after_ms", type_=INTEGER)
-    ),
+    select(func.min(OCCURRENCES.c.due_ms).label("due_ms")).where(IS_DUE, OCCURRENCES.c.due_ms > bindparam("after_ms")),
 )
 _OVERDUE = Statement(
     "due.overdue",
     select(func.count().label("count")).select_from(
-        select(_ONE).where(IS_DUE, OCCURRENCES.c.due_ms <= _NOW).limit(bindparam("most")).subquery()
+        select(1).where(IS_DUE, OCCURRENCES.c.due_ms <= _NOW).limit(bindparam("most")).subquery()
     ),
 )
 _TO_COME = Statement(

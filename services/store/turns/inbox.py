@@ -6,14 +6,12 @@ row for both saves two writes and two pages per turn.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Index, and_, bindparam, func, literal_column, select, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import Index, and_, bindparam, func, select, update
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import integer, table, text
+from services.store.schema import insert_new, integer, table, text
 
 INBOX = table(
     "inbox",
@@ -34,7 +32,7 @@ INBOX = table(
     integer("epoch"),
     integer("attempts"),
 )
-WAITING: ColumnElement[str] = literal_column("'waiting'")
+WAITING = "waiting"
 Index("inbox_once", INBOX.c.key, unique=True)
 Index(
     "inbox_waiting",
@@ -58,37 +56,22 @@ class Event(NamedTuple):
     kind: str
 
 
-_ACCEPTED = ("id", *Event._fields)
-
-
-def _accept_statement(name: str, more: Sequence[str], constants: Mapping[str, Any]) -> Statement:
-    takes = (*_ACCEPTED, *more)
-    values = {column: bindparam(column, type_=INBOX.c[column].type) for column in takes}
-    once = insert(INBOX).values({**values, **constants, "attempts": 0})
-    return Statement(name, once.on_conflict_do_nothing(index_elements=["key"]), takes)
-
-
-_WAITS_FOR_ANSWER = {"reason": WAITING, "detail": ""}
-# Null columns are left out: binding null costs the driver more than binding text.
-_ACCEPT = _accept_statement("inbox.accept", ("body", "received_ms", "turn_id", "epoch"), _WAITS_FOR_ANSWER)
-_ACCEPT_ANSWER = _accept_statement(
-    "inbox.accept_answer", ("body", "received_ms", "turn_id", "question_id", "epoch"), _WAITS_FOR_ANSWER
-)
-_NOTE = _accept_statement("inbox.note", ("received_ms", "reason", "detail", "ended_ms"), {"body": "", "epoch": 0})
-GAVE_UP: ColumnElement[str] = literal_column("'gave_up'")
-MAY_RUN = INBOX.c.body != literal_column("''")
+_ONCE = insert_new(INBOX, "key")
+_ACCEPT = Statement("inbox.accept", _ONCE, takes=INBOX.columns.keys())
+_NOTE = Statement("inbox.note", _ONCE, takes=INBOX.columns.keys())
+GAVE_UP = "gave_up"
+MAY_RUN = INBOX.c.body != ""
 """Condition: waiting, or given up and still retryable."""
 IS_DEAD = and_(INBOX.c.reason == GAVE_UP, MAY_RUN)
 """Condition: given up, with the body that a retry needs."""
-_RETRIED_EPOCH: ColumnElement[int] = literal_column("0")
+_RETRIED_EPOCH = 0
 """Epoch of retries that no process has claimed yet."""
 _WHILE_WAITING = update(INBOX).where(_THIS, INBOX.c.reason == WAITING)
 _TAKE_UP = Statement(
     "inbox.take_up", _WHILE_WAITING.values(epoch=bindparam("new_epoch"), attempts=bindparam("new_attempts"))
 )
 _BEGIN_ATTEMPT = Statement(
-    "inbox.begin_attempt",
-    _WHILE_WAITING.values(epoch=bindparam("attempt"), attempts=INBOX.c.attempts + literal_column("1")),
+    "inbox.begin_attempt", _WHILE_WAITING.values(epoch=bindparam("attempt"), attempts=INBOX.c.attempts + 1)
 )
 _OF_ATTEMPT = Statement(
     "inbox.of_attempt",
@@ -101,10 +84,7 @@ _REQUEST_STOP = Statement("inbox.request_stop", _WHILE_WAITING.values(detail=STO
 _END = Statement(
     "inbox.end",
     _WHILE_WAITING.values(
-        reason=bindparam("new_reason"),
-        detail=bindparam("new_detail"),
-        ended_ms=bindparam("at_ms"),
-        body=literal_column("''"),
+        reason=bindparam("new_reason"), detail=bindparam("new_detail"), ended_ms=bindparam("at_ms"), body=""
     ),
     takes=("new_reason", "new_detail", "at_ms", "row_id"),
 )
@@ -154,15 +134,13 @@ _NEWEST_RECEIVED = Statement(
 def accept(id: int, event: Event, *, body: str, received_ms: int, epoch: int, question_id: int | None = None) -> Write:
     """Accept an event as a turn for the process `epoch`, which may answer the question `question_id`. Touches no row if
     an event with this key was accepted before."""
-    if question_id is None:
-        return _ACCEPT.write_row((id, *event, body, received_ms, id, epoch))
-    return _ACCEPT_ANSWER.write_row((id, *event, body, received_ms, id, question_id, epoch))
+    return _ACCEPT.write_row((id, *event, body, received_ms, WAITING, "", id, question_id, None, epoch, 0))
 
 
 def note(id: int, event: Event, *, received_ms: int, reason: str, detail: str = "") -> Write:
     """Record an event that is not answered, with its reason and detail. Touches no row if an event with this key was
     recorded before."""
-    return _NOTE.write_row((id, *event, received_ms, reason, detail, received_ms))
+    return _NOTE.write_row((id, *event, "", received_ms, reason, detail, None, None, received_ms, 0, 0))
 
 
 def take_up(id: int, epoch: int, attempts: int) -> Write:

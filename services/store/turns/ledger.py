@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from sqlalchemy import ColumnElement, bindparam, literal_column, select, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import bindparam, select, update
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import binds, integer, table, text
+from services.store.schema import insert_new, integer, table, text
 
 LEDGER = table(
     "ledger",
@@ -30,22 +26,7 @@ LEDGER = table(
     rows_in_key_order=True,
 )
 
-_BINDS = binds(LEDGER)
-_ENDS = ("ended_ms", "code")
-_RUN = tuple(name for name in _BINDS if name not in (*_ENDS, "result", "taint"))
-_STARTED: dict[str, ColumnElement[Any]] = {
-    **{name: _BINDS[name] for name in (*_RUN, "taint")},
-    "code": literal_column("''"),
-}
-
-
-def _once(name: str, values: Mapping[str, ColumnElement[Any]], *more: str) -> Statement:
-    once = insert(LEDGER).values(values).on_conflict_do_nothing(index_elements=["turn_id", "key"])
-    return Statement(name, once, takes=(*_RUN, *more, "taint"))
-
-
-_INTEND = _once("ledger.intend", _STARTED)
-_NOTE = _once("ledger.note", {name: _BINDS[name] for name in (*_RUN, *_ENDS, "taint")}, *_ENDS)
+_STARTED = Statement("ledger.started", insert_new(LEDGER, "turn_id", "key"), takes=LEDGER.columns.keys())
 _RESULT = Statement(
     "ledger.result",
     update(LEDGER)
@@ -86,7 +67,7 @@ def started(
     ended. Touches no row if an earlier attempt recorded the run. `taint`: labels of the data that the turn has read so
     far."""
     run = (turn_id, key, chat, member, function, arguments, effect, path, round_number, at_ms)
-    return _INTEND.write_row((*run, taint)) if ended_ms is None else _NOTE.write_row((*run, ended_ms, code, taint))
+    return _STARTED.write_row((*run, ended_ms, code, None, taint))
 
 
 def result(turn_id: int, key: str, code: str, body: str | None, at_ms: int, taint: str) -> Write:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Index, bindparam, delete, literal_column, select, update
+from sqlalchemy import Index, bindparam, delete, select, update
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import INTEGER, TEXT, insert_new, integer, table, text
+from services.store.schema import insert_new, integer, table, text
 from services.store.turns.inbox import INBOX
 from services.store.turns.outbox import OUTBOX
 
@@ -21,7 +21,7 @@ OCCURRENCES = table(
     integer("turn_id", nullable=True),
     text("problem"),
 )
-IS_DUE = OCCURRENCES.c.state == literal_column("'due'")
+IS_DUE = OCCURRENCES.c.state == "due"
 _ZONES_APART_MS = 2 * 86_400_000
 """Upper bound of the distance between the same wall time in two zones; it was never much more than a day."""
 _DISPATCHED = OCCURRENCES.c.turn_id.is_not(None)
@@ -30,44 +30,37 @@ Index("occurrences_once", OCCURRENCES.c.timer_id, OCCURRENCES.c.wall, unique=Tru
 Index("occurrences_due", OCCURRENCES.c.due_ms, OCCURRENCES.c.id, sqlite_where=IS_DUE, postgresql_where=IS_DUE)
 Index("occurrences_next", *_NEXT, unique=True, sqlite_where=IS_DUE, postgresql_where=IS_DUE)
 Index("occurrences_turns", OCCURRENCES.c.turn_id, sqlite_where=_DISPATCHED, postgresql_where=_DISPATCHED)
-_THIS = OCCURRENCES.c.id == bindparam("row_id", type_=INTEGER)
-_OF_TIMER = OCCURRENCES.c.timer_id == bindparam("timer", type_=INTEGER)
+_THIS = OCCURRENCES.c.id == bindparam("row_id")
+_OF_TIMER = OCCURRENCES.c.timer_id == bindparam("timer")
 
 _ADD = Statement("occurrences.add", insert_new(OCCURRENCES))
 _DROP = Statement("occurrences.drop", delete(OCCURRENCES).where(_OF_TIMER, IS_DUE))
 _DROP_SNOOZED = Statement(
-    "occurrences.drop_snoozed",
-    delete(OCCURRENCES).where(_OF_TIMER, IS_DUE, OCCURRENCES.c.snoozed == literal_column("1")),
+    "occurrences.drop_snoozed", delete(OCCURRENCES).where(_OF_TIMER, IS_DUE, OCCURRENCES.c.snoozed == 1)
 )
 _CLOSE = Statement(
     "occurrences.close",
     update(OCCURRENCES)
     .where(_THIS, IS_DUE)
-    .values(
-        state=bindparam("new_state", type_=TEXT),
-        over_ms=bindparam("at_ms", type_=INTEGER),
-        problem=bindparam("why", type_=TEXT),
-    ),
+    .values(state=bindparam("new_state"), over_ms=bindparam("at_ms"), problem=bindparam("why")),
 )
 _UNDELIVERED = Statement(
     "occurrences.undelivered",
     update(OCCURRENCES)
     .where(
         OCCURRENCES.c.turn_id
-        == select(OUTBOX.c.turn_id).where(OUTBOX.c.id == bindparam("outbox_id", type_=INTEGER)).scalar_subquery(),
-        OCCURRENCES.c.state == literal_column("'fired'"),
+        == select(OUTBOX.c.turn_id).where(OUTBOX.c.id == bindparam("outbox_id")).scalar_subquery(),
+        OCCURRENCES.c.state == "fired",
     )
-    .values(state="undeliverable", problem=bindparam("why", type_=TEXT)),
+    .values(state="undeliverable", problem=bindparam("why")),
 )
 _MOVE = Statement(
     "occurrences.move",
-    update(OCCURRENCES)
-    .where(_THIS, IS_DUE)
-    .values(due_ms=bindparam("new_due_ms", type_=INTEGER), wall=bindparam("new_wall", type_=TEXT)),
+    update(OCCURRENCES).where(_THIS, IS_DUE).values(due_ms=bindparam("new_due_ms"), wall=bindparam("new_wall")),
 )
 _OVER_SINCE = Statement(
     "occurrences.over_since",
-    select(OCCURRENCES.c.wall).where(_OF_TIMER, ~IS_DUE, OCCURRENCES.c.due_ms >= bindparam("since_ms", type_=INTEGER)),
+    select(OCCURRENCES.c.wall).where(_OF_TIMER, ~IS_DUE, OCCURRENCES.c.due_ms >= bindparam("since_ms")),
 )
 
 
@@ -127,7 +120,7 @@ _LATEST = Statement(
     .where(
         OCCURRENCES.c.timer_id == bindparam("timer_id"),
         INBOX.c.id < bindparam("before_id"),
-        INBOX.c.reason != literal_column("'waiting'"),
+        INBOX.c.reason != "waiting",
     )
     .order_by(INBOX.c.id.desc())
     .limit(bindparam("count")),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, Index, bindparam, literal_column, select, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import Index, bindparam, select, update
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import integer, table, text
+from services.store.schema import insert_new, integer, table, text
 
 OUTBOX = table(
     "outbox",
@@ -24,23 +23,16 @@ OUTBOX = table(
     text("problem"),
 )
 _THIS = OUTBOX.c.id == bindparam("row_id")
-IS_OPEN = OUTBOX.c.state.in_([literal_column("'pending'"), literal_column("'sending'")])
+IS_OPEN = OUTBOX.c.state.in_(["pending", "sending"])
 Index("outbox_once", OUTBOX.c.key, unique=True)
 Index("outbox_open", OUTBOX.c.id, sqlite_where=IS_OPEN, postgresql_where=IS_OPEN)
 
-_VALUES = ("id", "key", "turn_id", "history_id", "chat", "body", "state", "epoch", "at_ms")
-_PUT = Statement(
-    "outbox.put",
-    insert(OUTBOX)
-    .values({name: bindparam(name, type_=OUTBOX.c[name].type) for name in _VALUES} | {"attempts": 0, "problem": ""})
-    .on_conflict_do_nothing(index_elements=["key"]),
-    takes=_VALUES,
-)
+_PUT = Statement("outbox.put", insert_new(OUTBOX, "key"), takes=OUTBOX.columns.keys())
 _CLAIM = Statement(
     "outbox.claim",
     update(OUTBOX)
     .where(_THIS, IS_OPEN)
-    .values(state="sending", epoch=bindparam("new_epoch"), attempts=OUTBOX.c.attempts + literal_column("1")),
+    .values(state="sending", epoch=bindparam("new_epoch"), attempts=OUTBOX.c.attempts + 1),
 )
 _SENT = Statement(
     "outbox.sent",
@@ -52,13 +44,11 @@ _FAILED = Statement(
     "outbox.failed",
     update(OUTBOX).where(_THIS).values(state="failed", problem=bindparam("why"), at_ms=bindparam("failed_ms")),
 )
-IS_FAILED = OUTBOX.c.state == literal_column("'failed'")
+IS_FAILED = OUTBOX.c.state == "failed"
 NOBODY = 0
 """Epoch of messages that no process has claimed yet: of workers, and of retries."""
-_UNCLAIMED_EPOCH: ColumnElement[int] = literal_column(str(NOBODY))
 _RETRY = Statement(
-    "outbox.retry",
-    update(OUTBOX).where(_THIS, IS_FAILED).values(state="pending", problem="", epoch=_UNCLAIMED_EPOCH),
+    "outbox.retry", update(OUTBOX).where(_THIS, IS_FAILED).values(state="pending", problem="", epoch=NOBODY)
 )
 _DROP = Statement("outbox.drop", update(OUTBOX).where(_THIS, IS_FAILED).values(state="dropped"))
 _DROP_UNSENT = Statement(
@@ -66,7 +56,7 @@ _DROP_UNSENT = Statement(
     update(OUTBOX).where(_THIS, IS_OPEN).values(state="dropped", problem=bindparam("why")),
 )
 UNCLAIMED = Statement(
-    "outbox.unclaimed", select(OUTBOX).where(IS_OPEN, OUTBOX.c.epoch == _UNCLAIMED_EPOCH).order_by(OUTBOX.c.id)
+    "outbox.unclaimed", select(OUTBOX).where(IS_OPEN, OUTBOX.c.epoch == NOBODY).order_by(OUTBOX.c.id)
 ).query()
 """Open messages that no process has claimed, all columns, in order."""
 _KEYS = Statement(
@@ -81,7 +71,7 @@ _END_STATUS = Statement(
     update(OUTBOX).where(OUTBOX.c.key == bindparam("status_key")).values(state="dropped", native_id=None),
 )
 UNSENT = Statement(
-    "outbox.unsent", select(OUTBOX).where(IS_OPEN, OUTBOX.c.epoch != _UNCLAIMED_EPOCH).order_by(OUTBOX.c.id)
+    "outbox.unsent", select(OUTBOX).where(IS_OPEN, OUTBOX.c.epoch != NOBODY).order_by(OUTBOX.c.id)
 ).query()
 """Open messages (pending or sending), all columns, in order; the network may have received some. Excludes unclaimed
 ones."""
@@ -90,11 +80,11 @@ _TURN_OF = Statement(
     select(OUTBOX.c.turn_id)
     .where(OUTBOX.c.chat == bindparam("chat"), OUTBOX.c.native_id == bindparam("native_id"))
     .order_by(OUTBOX.c.id.desc())
-    .limit(literal_column("1")),
+    .limit(1),
 )
 
 
-_HELD: ColumnElement[bool] = OUTBOX.c.state == literal_column("'held'")
+_HELD = OUTBOX.c.state == "held"
 HELD = Statement("outbox.held", select(OUTBOX).where(_HELD).order_by(OUTBOX.c.id)).query()
 """Messages that are sent after the quiet hours of their chats, all columns, in order. Not indexed."""
 _END_HELD = Statement(
@@ -114,7 +104,7 @@ def put(
 ) -> Write:
     """Add an outgoing message. `state` is `sending` if this process sends it at once and a repeated send is harmless,
     else `pending`. Touches no row if an earlier attempt of the turn added it."""
-    return _PUT.write_row((id, key, turn_id, history_id, chat, body, state, epoch, at_ms))
+    return _PUT.write_row((id, key, turn_id, history_id, chat, body, state, epoch, 0, at_ms, None, ""))
 
 
 def claim(id: int, epoch: int) -> Write:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from sqlalchemy import Index, bindparam, exists, literal_column, select, update
+from sqlalchemy import Index, bindparam, exists, select, update
 
 from services.store.port import Query, Statement, Write
 from services.store.schema import insert_new, integer, table, text
@@ -25,7 +25,7 @@ PENDING = table(
     integer("answered_by", nullable=True),
 )
 _THIS = PENDING.c.id == bindparam("row_id")
-IS_OPEN = PENDING.c.state == literal_column("'open'")
+IS_OPEN = PENDING.c.state == "open"
 Index("pending_open", PENDING.c.chat, PENDING.c.member, sqlite_where=IS_OPEN, postgresql_where=IS_OPEN)
 
 _ASK = Statement("pending.ask", insert_new(PENDING, "id"))
@@ -44,7 +44,7 @@ _ANSWER = Statement(
 _REOPEN = Statement(
     "pending.reopen",
     update(PENDING)
-    .where(_THIS, PENDING.c.state == literal_column("'answered'"), PENDING.c.answered_by == bindparam("turn_id"))
+    .where(_THIS, PENDING.c.state == "answered", PENDING.c.answered_by == bindparam("turn_id"))
     .values(state="open", answered_by=None),
 )
 _WHILE_OPEN = update(PENDING).where(_THIS, IS_OPEN)
@@ -83,11 +83,7 @@ _CLOSED = select(PENDING.c.id, PENDING.c.body, PENDING.c.state, INBOX.c.sender_n
 _ALLOWED = Statement(
     "pending.allowed",
     select(PENDING.c.id, PENDING.c.body)
-    .where(
-        PENDING.c.id >= bindparam("since_id"),
-        PENDING.c.chat == bindparam("in_chat"),
-        PENDING.c.state == literal_column("'allowed'"),
-    )
+    .where(PENDING.c.id >= bindparam("since_id"), PENDING.c.chat == bindparam("in_chat"), PENDING.c.state == "allowed")
     .order_by(PENDING.c.id),
 )
 _HOW_CLOSED = Statement("pending.how_closed", _CLOSED.where(_THIS))

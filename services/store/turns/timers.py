@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Index, and_, bindparam, case, func, literal_column, or_, select, update
+from sqlalchemy import Index, and_, bindparam, case, func, or_, select, update
 
 from services.store.port import Query, Statement, Write
 from services.store.schema import INTEGER, TEXT, insert_numbered, integer, table, text
@@ -47,16 +47,11 @@ TIMERS = table(
 )
 _LATER_SET = {"number", "fired_ms", "turn_id", "ended_ms", "removed_by"}
 _VALUES = [column.name for column in TIMERS.columns if column.name not in _LATER_SET]
-_ONE: ColumnElement[int] = literal_column("1")
-_NOTHING: ColumnElement[int] = literal_column("0")
-_ACTIVE: ColumnElement[str] = literal_column("'active'")
-_ENDED: ColumnElement[str] = literal_column("'ended'")
-_REMOVED: ColumnElement[str] = literal_column("'removed'")
-_HOLDS = TIMERS.c.state.in_([_ACTIVE, literal_column("'paused'")])
-_DECLARED = TIMERS.c.source != literal_column("''")
-_THIS = TIMERS.c.id == bindparam("row_id", type_=INTEGER)
-_NOT_REMOVED = TIMERS.c.state != _REMOVED
-_UNCHANGED = TIMERS.c.revision == bindparam("known_revision", type_=INTEGER)
+_HOLDS = TIMERS.c.state.in_(["active", "paused"])
+_DECLARED = TIMERS.c.source != ""
+_THIS = TIMERS.c.id == bindparam("row_id")
+_NOT_REMOVED = TIMERS.c.state != "removed"
+_UNCHANGED = TIMERS.c.revision == bindparam("known_revision")
 Index("timers_numbers", TIMERS.c.chat, TIMERS.c.kind, TIMERS.c.number, unique=True)
 Index("timers_calls", TIMERS.c.call_key, TIMERS.c.place, unique=True)
 Index("timers_owners", TIMERS.c.owner, TIMERS.c.kind, sqlite_where=_HOLDS, postgresql_where=_HOLDS)
@@ -68,21 +63,18 @@ Index(
     postgresql_where=TIMERS.c.ended_ms.is_not(None),
 )
 
-_HERE = and_(TIMERS.c.chat == bindparam("chat", type_=TEXT), TIMERS.c.kind == bindparam("kind", type_=TEXT))
-_OWNERS = and_(TIMERS.c.owner == bindparam("owner", type_=TEXT), TIMERS.c.kind == bindparam("kind", type_=TEXT), _HOLDS)
+_HERE = and_(TIMERS.c.chat == bindparam("chat"), TIMERS.c.kind == bindparam("kind"))
+_OWNERS = and_(TIMERS.c.owner == bindparam("owner"), TIMERS.c.kind == bindparam("kind"), _HOLDS)
 _OWNED = select(func.count()).select_from(TIMERS).where(_OWNERS).scalar_subquery()
 _NEXT = OCCURRENCES.alias("next")
 _SNOOZED = OCCURRENCES.alias("snoozed")
-_DUE: ColumnElement[str] = literal_column("'due'")
 _WHOLE = select(TIMERS, _NEXT.c.due_ms.label("next_ms"), _SNOOZED.c.due_ms.label("snoozed_ms")).select_from(
     TIMERS.outerjoin(
-        _NEXT, and_(_NEXT.c.timer_id == TIMERS.c.id, _NEXT.c.snoozed == _NOTHING, _NEXT.c.state == _DUE)
-    ).outerjoin(
-        _SNOOZED, and_(_SNOOZED.c.timer_id == TIMERS.c.id, _SNOOZED.c.snoozed == _ONE, _SNOOZED.c.state == _DUE)
-    )
+        _NEXT, and_(_NEXT.c.timer_id == TIMERS.c.id, _NEXT.c.snoozed == 0, _NEXT.c.state == "due")
+    ).outerjoin(_SNOOZED, and_(_SNOOZED.c.timer_id == TIMERS.c.id, _SNOOZED.c.snoozed == 1, _SNOOZED.c.state == "due"))
 )
-_IS_DUE = select(_ONE).where(OCCURRENCES.c.timer_id == TIMERS.c.id, OCCURRENCES.c.state == _DUE).exists()
-_IS_RUNNING = select(_ONE).where(INBOX.c.id == TIMERS.c.turn_id, INBOX.c.reason == literal_column("'waiting'")).exists()
+_IS_DUE = select(1).where(OCCURRENCES.c.timer_id == TIMERS.c.id, OCCURRENCES.c.state == "due").exists()
+_IS_RUNNING = select(1).where(INBOX.c.id == TIMERS.c.turn_id, INBOX.c.reason == "waiting").exists()
 
 _ADD = Statement(
     "timers.add",
@@ -97,8 +89,8 @@ _CHANGE = Statement(
             name: bindparam(f"new_{name}", type_=TIMERS.c[name].type)
             for name in ("title", "arguments", "rule", "zone", "state", "done", "changed_by", "changed_ms")
         },
-        revision=TIMERS.c.revision + _ONE,
-        ended_ms=case((bindparam("new_state", type_=TEXT) == _ENDED, TIMERS.c.ended_ms), else_=None),
+        revision=TIMERS.c.revision + 1,
+        ended_ms=case((bindparam("new_state", type_=TEXT) == "ended", TIMERS.c.ended_ms), else_=None),
     ),
 )
 _REMOVE = Statement(
@@ -107,12 +99,12 @@ _REMOVE = Statement(
     .where(_THIS, _NOT_REMOVED)
     .values(
         state="removed",
-        changed_by=bindparam("by_call", type_=TEXT),
-        removed_by=bindparam("by_member", type_=TEXT),
-        being_said=case((or_(TIMERS.c.state == _ENDED, _IS_RUNNING), _ONE), else_=_NOTHING),
-        changed_ms=bindparam("now_ms", type_=INTEGER),
-        ended_ms=bindparam("now_ms", type_=INTEGER),
-        revision=TIMERS.c.revision + _ONE,
+        changed_by=bindparam("by_call"),
+        removed_by=bindparam("by_member"),
+        being_said=case((or_(TIMERS.c.state == "ended", _IS_RUNNING), 1), else_=0),
+        changed_ms=bindparam("now_ms"),
+        ended_ms=bindparam("now_ms"),
+        revision=TIMERS.c.revision + 1,
     ),
 )
 _FIRED = Statement(
@@ -120,44 +112,37 @@ _FIRED = Statement(
     update(TIMERS)
     .where(_THIS)
     .values(
-        done=TIMERS.c.done + bindparam("passed", type_=INTEGER),
+        done=TIMERS.c.done + bindparam("passed"),
         fired_ms=func.coalesce(bindparam("at_ms", type_=INTEGER), TIMERS.c.fired_ms),
         turn_id=func.coalesce(bindparam("of_turn", type_=INTEGER), TIMERS.c.turn_id),
     ),
 )
 _RESET_COUNT = Statement(
-    "timers.reset_count",
-    update(TIMERS).where(_THIS).values(rule=bindparam("new_rule", type_=TEXT), revision=TIMERS.c.revision + _ONE),
+    "timers.reset_count", update(TIMERS).where(_THIS).values(rule=bindparam("new_rule"), revision=TIMERS.c.revision + 1)
 )
 _END = Statement(
     "timers.end",
     update(TIMERS)
-    .where(_THIS, TIMERS.c.state == _ACTIVE, ~_IS_DUE)
-    .values(state="ended", ended_ms=bindparam("now_ms", type_=INTEGER)),
+    .where(_THIS, TIMERS.c.state == "active", ~_IS_DUE)
+    .values(state="ended", ended_ms=bindparam("now_ms")),
 )
 _OF_CHAT = Statement("timers.of_chat", _WHOLE.where(_HERE, _HOLDS))
-_OF_NUMBER = Statement(
-    "timers.of_number", _WHOLE.where(_HERE, TIMERS.c.number == bindparam("number", type_=INTEGER), _NOT_REMOVED)
-)
+_OF_NUMBER = Statement("timers.of_number", _WHOLE.where(_HERE, TIMERS.c.number == bindparam("number"), _NOT_REMOVED))
 _OF_ID = Statement("timers.of_id", _WHOLE.where(_THIS))
 _OF_CALL = Statement(
-    "timers.of_call", _WHOLE.where(TIMERS.c.call_key == bindparam("call_key", type_=TEXT)).order_by(TIMERS.c.place)
+    "timers.of_call", _WHOLE.where(TIMERS.c.call_key == bindparam("call_key")).order_by(TIMERS.c.place)
 )
 _REMOVED_BY = Statement(
     "timers.removed_by_call",
     _WHOLE.where(
-        TIMERS.c.chat == bindparam("chat", type_=TEXT),
-        TIMERS.c.state == _REMOVED,
-        TIMERS.c.changed_by == bindparam("by_call", type_=TEXT),
+        TIMERS.c.chat == bindparam("chat"), TIMERS.c.state == "removed", TIMERS.c.changed_by == bindparam("by_call")
     ).order_by(TIMERS.c.number),
 )
 DECLARED = Statement("timers.declared", _WHOLE.where(_DECLARED, _NOT_REMOVED).order_by(TIMERS.c.source)).query()
 """Timers declared in the settings and not removed, by source."""
 _RECENTLY_SENT = Statement(
     "timers.recently_sent",
-    _WHOLE.where(_HERE, _NOT_REMOVED, TIMERS.c.fired_ms.is_not(None))
-    .order_by(TIMERS.c.fired_ms.desc())
-    .limit(literal_column("20")),
+    _WHOLE.where(_HERE, _NOT_REMOVED, TIMERS.c.fired_ms.is_not(None)).order_by(TIMERS.c.fired_ms.desc()).limit(20),
 )
 _COUNT = Statement("timers.count", select(func.count().label("count")).select_from(TIMERS).where(_OWNERS))
 

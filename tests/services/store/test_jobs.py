@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from services.store.port import StoreError
 from services.store.postgres import cluster
-from services.store.postgres.jobs import JobRef, Jobs, prepare_jobs
+from services.store.postgres.jobs import JobRef, prepare_jobs, run_jobs
 from services.store.postgres.reader import operator_connection
 
 
@@ -26,7 +26,7 @@ async def test_a_failed_job_is_logged_with_its_turn_and_repeated(new_postgres_da
         is_repeated.set()
 
     with capture_logs() as logs:
-        working = asyncio.create_task(Jobs(new_postgres_database, run, 1, lambda: False).work("abc"))
+        working = asyncio.create_task(run_jobs(new_postgres_database, "abc", run, 1, lambda: False))
         async with asyncio.timeout(30):
             await is_repeated.wait()
         working.cancel()

@@ -12,7 +12,7 @@ from sqlalchemy.schema import CreateTable
 from sqlalchemy.sql import Executable
 
 from services.store.port import Statement
-from services.store.statements import DialectName, NotCompilable, StatementCompiler, compile_statement
+from services.store.statements import DialectName, NotCompilable, compile_statement
 from tests.contracts.store_engines import ADD, BUDGETS, NOTES, create_tables
 
 DIALECTS: tuple[DialectName, ...] = ("sqlite", "postgresql")
@@ -82,9 +82,8 @@ def test_a_bind_that_would_be_converted_is_refused() -> None:
         compile_statement(statement, "sqlite")
 
 
-def test_a_store_compiles_a_statement_once() -> None:
-    compiler = StatementCompiler("sqlite")
-    assert compiler.compiled(ADD) is compiler.compiled(ADD)
+def test_a_statement_is_compiled_once() -> None:
+    assert compile_statement(ADD, "sqlite") is compile_statement(ADD, "sqlite")
 
 
 @pytest.mark.parametrize(
