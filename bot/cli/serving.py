@@ -19,7 +19,7 @@ import structlog
 from bot import VERSION
 from bot.cluster.opening import open_cluster
 from bot.daemon import Daemon, build_daemon
-from bot.database.opening import driver, open_store, remedy
+from bot.database.opening import open_store, remedy
 from bot.live.settings import secrets_of
 from bot.live.watching import LOOK_SECONDS, Watcher
 from bot.mcp import callers
@@ -145,20 +145,10 @@ def serve(
         print(f"rollcall cannot start: its log: {error}", file=sys.stderr)
         return 1
     try:
-        with asyncio.Runner(loop_factory=_loop_factory(settings)) as runner:
-            return runner.run(_served(settings, file, redact, role, console=console, page=page, shown=shown))
+        return asyncio.run(_served(settings, file, redact, role, console=console, page=page, shown=shown))
     except (StoreError, DefinitionError, CannotStart, OSError) as error:
         _report("rollcall cannot start", settings, error, shown=shown)
         return 1
-
-
-def _loop_factory(settings: Settings) -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop in a cluster, None (asyncio's own loop) in a single process. Raises StoreError without the extra."""
-    if settings.engine != "cluster":
-        return None
-    with driver("cluster", "uvloop"):
-        import uvloop
-    return uvloop.new_event_loop
 
 
 def _report(what: str, settings: Settings, error: Exception, *, shown: bool) -> None:

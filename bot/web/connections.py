@@ -11,12 +11,13 @@ from functools import partial
 from ipaddress import IPv6Address, ip_address
 from typing import Any, Protocol
 
+import h11
 import structlog
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.flow_control import CLOSE_HEADER
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from bot.web.page import Allowance
 from bot.web.security import PROBE_PATHS
@@ -26,8 +27,6 @@ _RESERVED_FILES = 256
 """File descriptors reserved for the database, processes and networks, up to half of the limit."""
 _RETRY_SECONDS = "5"
 _WARN_SECONDS = 60.0
-_HEAD_BYTES = 65_536
-"""Limit for the head of a request, and for the trailers of its body."""
 _log = structlog.get_logger("web")
 
 
@@ -116,8 +115,8 @@ class ConnectionTable:
             _log.warning("too_many_connections", open=len(self._sources), sources=len(self._by_source))
 
 
-class Connection(HttpToolsProtocol):
-    """uvicorn's connection with deadlines, a limit for heads, and header values without spaces around them."""
+class Connection(H11Protocol):
+    """uvicorn's connection with deadlines."""
 
     def __init__(self, table: ConnectionTable, **given: Any) -> None:
         super().__init__(**given)
@@ -125,8 +124,6 @@ class Connection(HttpToolsProtocol):
         self._step: tuple[str, RequestResponseCycle | None] | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
-        self._head_bytes = 0
-        """Bytes received since the last complete head or part of a body."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as in uvicorn
         super().connection_made(transport)
@@ -135,23 +132,8 @@ class Connection(HttpToolsProtocol):
         self._follow()
 
     def data_received(self, data: bytes) -> None:
-        self._head_bytes += len(data)
         super().data_received(data)
-        if self._head_bytes > _HEAD_BYTES:
-            self.close()
         self._follow()
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        # The parser leaves spaces behind a value.
-        super().on_header(name, value.rstrip(b" \t"))
-
-    def on_headers_complete(self) -> None:
-        self._head_bytes = 0
-        super().on_headers_complete()
-
-    def on_body(self, body: bytes) -> None:
-        self._head_bytes = 0
-        super().on_body(body)
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -186,7 +168,7 @@ class Connection(HttpToolsProtocol):
         seconds = None
         if self.transport.is_closing():
             step, seconds = "closing", limits.stalled_seconds
-        elif cycle is not None and cycle.more_body and not self.pipeline:
+        elif self.conn.their_state is h11.SEND_BODY:
             step, seconds = "body", limits.body_seconds
         elif cycle is not None and not cycle.response_complete:
             step = "answer"
