@@ -72,7 +72,8 @@ async def _configure(connection: psycopg.AsyncConnection[Any]) -> None:
 
 
 class _Manager(JobManager):
-    """Leaves the deletion of jobs to the runs, misses no notification of a job, and finds none while `leaves_jobs`."""
+    """Leaves the deletion of jobs to the runs, and misses no notification of a job. Fetches none while
+    `leaves_jobs()`."""
 
     def __init__(self, connector: procrastinate.PsycopgConnector, leaves_jobs: Callable[[], bool]) -> None:
         super().__init__(connector)
