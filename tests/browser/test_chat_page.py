@@ -500,6 +500,27 @@ async def test_a_tab_that_nobody_looks_at_frees_its_connection_and_still_hears(t
         await expect(row(page, "said after that")).to_be_visible()
 
 
+async def test_a_message_that_is_written_before_the_page_has_joined_is_sent_when_it_has(
+    tabs: Tabs, tmp_path: Path
+) -> None:
+    async with a_world(tmp_path) as world:
+        page = await tabs.tab(tabs.shared)
+        is_described = asyncio.Event()
+
+        async def describe_later(route: Route) -> None:
+            await is_described.wait()
+            await route.continue_()
+
+        await page.route("**/api/v1/page", describe_later)
+        await page.goto(f"{world.base}/?as=Ann")
+        await say(page, "hello")
+        await expect(page.locator("#text")).to_have_value("hello")
+        is_described.set()
+        await expect(row(page, "hello")).to_be_visible()
+        await expect(page.locator("#text")).to_have_value("")
+        assert [context.text for context in await accepts(world, 1)] == ["hello"]
+
+
 async def test_a_tab_over_the_limit_of_streams_takes_none_from_the_others_and_still_hears(
     tabs: Tabs, tmp_path: Path
 ) -> None:

@@ -66,6 +66,7 @@
   let outbox = []; // what the server has not confirmed yet, of all rooms
   let replyTo = null; // {id, name, text}
   let unseen = 0;
+  let sendsOnEntry = false; // the member has sent the text of the composer before the page had joined
   let uploadBytes = 0; // at most for the files of a message; 0: none are taken
   let picked = []; // files of the message that is being written: {name, type, size, data}
   const rows = new Map(); // message id -> {element, event}
@@ -863,7 +864,8 @@
 
   function submit() {
     const text = $("text").value.trim();
-    if ((!text && !picked.length) || !room) return;
+    if (!room) { sendsOnEntry = true; return; }
+    if (!text && !picked.length) return;
     let rest = text.toLowerCase();
     const mentions = [];
     for (const [id, name] of [...people].sort((a, b) => b[1].length - a[1].length)) { // "@Ann (2)" does not mention Ann
@@ -958,11 +960,14 @@
     $("ask-bot").textContent = say("ask");
   }
 
-  function listen() {
+  function listenForText() {
     $("composer").onsubmit = (event) => { event.preventDefault(); submit(); };
     $("text").oninput = () => { fit(); showHints(); };
     $("text").onkeydown = onKey;
     $("text").onblur = closeHints;
+  }
+
+  function listen() {
     $("stop-reply").onclick = stopReply;
     $("ask-bot").onclick = () => mention(bot.name);
     $("pill").onclick = () => { toBottom(); seeAll(); };
@@ -985,6 +990,7 @@
 
   async function start() {
     label();
+    listenForText();
     $("connection").textContent = say("joining");
     const described = await patiently(() => api("/api/v1/page"));
     bot = described.json.bot;
@@ -996,7 +1002,7 @@
     listen();
     listenForFiles();
     enter(roomOfHash() || shownRooms[0].id);
-    fit();
+    if (sendsOnEntry) submit(); else fit();
     flush();
     await becomeOwner();
     setInterval(lookElsewhere, ELSEWHERE_MS);
