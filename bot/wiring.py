@@ -610,7 +610,7 @@ class Wiring:
             self.clock,
             {
                 PINS: self.pins.load,
-                SCRIPTS: self.scripts.reload_if_changed,
+                SCRIPTS: self.scripts.wake_watchers,
                 DEAD: self.dead_letters.look,
                 OPT_OUTS: self.member_data.load,
                 GRANTS: self.grants.load,

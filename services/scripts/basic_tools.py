@@ -64,7 +64,7 @@ class BasicTools:
         """Source and path of the files to be recompiled. Raises StoreError."""
         return {(row["source"], row["path"]) for row in await self._store.read(basic_tools.OUTDATED)}
 
-    async def reload_if_changed(self) -> None:
+    async def wake_watchers(self) -> None:
         """Set the events of all watchers, because another process has changed rows."""
         for event in self._watchers:
             event.set()

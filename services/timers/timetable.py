@@ -57,8 +57,6 @@ class Removed(NamedTuple):
     timer: Timer
     is_being_sent: bool
     """An occurrence was just being dispatched; it is still sent, and none after it."""
-    is_gone: bool = False
-    """Another call removed it before."""
 
 
 class Timetable:
@@ -218,9 +216,8 @@ class Timetable:
         removed: list[Removed] = []
         for timer in wanted:
             row = next(iter(await self._store.read(timers.of_id(timer.id))), None)
-            is_gone = row is None or row["changed_by"] != marker
-            is_being_sent = row is not None and bool(row["being_said"]) and timer.state is not TimerState.ENDED
-            removed.append(Removed(timer, is_being_sent and not is_gone, is_gone))
+            is_being_said = row is not None and row["changed_by"] == marker and bool(row["being_said"])
+            removed.append(Removed(timer, is_being_said and timer.state is not TimerState.ENDED))
         return removed
 
     async def removed_by(self, chat: ChatRef, call_key: str) -> list[Removed]:

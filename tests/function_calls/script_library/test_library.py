@@ -452,7 +452,7 @@ async def test_somebody_may_want_scripts_to_be_compiled_anew(
             before = {row["tool_name"]: row["compiled_ms"] for row in await world.rows()}
             await world.clock.advance(1)
             await world.store.commit([basic_tools.outdate(bot, tool)])
-            await kept.reload_if_changed()
+            await kept.wake_watchers()
             await world.published(2 if compiled else 1)
             assert await kept.outdated() == set()
             after = {row["tool_name"]: row["compiled_ms"] for row in await world.rows()}
