@@ -286,6 +286,7 @@ class Firing(RuleBasedStateMachine):
     def remove(self, place: int) -> None:
         one = self.wanted.pop(place % len(self.wanted))
         self.run(self.timetable.remove([one.timer], by=ANN, call_key=self.key()))
+        assert self.run(self.timetable.of_id(one.timer.id)) is None
 
     @rule(seconds=st.one_of(st.integers(1, 90), st.integers(1, 7200), st.integers(1, 3 * DAY)))
     def wait(self, seconds: int) -> None:

@@ -500,8 +500,9 @@ async def test_a_tab_that_nobody_looks_at_frees_its_connection_and_still_hears(t
         await expect(row(page, "said after that")).to_be_visible()
 
 
-async def test_a_message_that_is_written_before_the_page_has_joined_is_sent_when_it_has(
-    tabs: Tabs, tmp_path: Path
+@pytest.mark.parametrize(("added", "left"), [("", ""), (" there", "hello there")], ids=["finished", "continued"])
+async def test_a_message_that_is_finished_before_the_page_has_joined_is_sent_when_it_has(
+    tabs: Tabs, tmp_path: Path, added: str, left: str
 ) -> None:
     async with a_world(tmp_path) as world:
         page = await tabs.tab(tabs.shared)
@@ -515,10 +516,14 @@ async def test_a_message_that_is_written_before_the_page_has_joined_is_sent_when
         await page.goto(f"{world.base}/?as=Ann")
         await say(page, "hello")
         await expect(page.locator("#text")).to_have_value("hello")
+        await page.locator("#text").press_sequentially(added)
         is_described.set()
-        await expect(row(page, "hello")).to_be_visible()
-        await expect(page.locator("#text")).to_have_value("")
-        assert [context.text for context in await accepts(world, 1)] == ["hello"]
+        await expect(page.locator("#my-name")).to_have_text("Ann")
+        await expect(page.locator("#text")).to_have_value(left)
+        if left:
+            await page.press("#text", "Enter")
+        await expect(row(page, left or "hello")).to_be_visible()
+        assert [context.text for context in await accepts(world, 1)] == [left or "hello"]
 
 
 async def test_a_tab_over_the_limit_of_streams_takes_none_from_the_others_and_still_hears(

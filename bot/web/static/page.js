@@ -66,7 +66,7 @@
   let outbox = []; // what the server has not confirmed yet, of all rooms
   let replyTo = null; // {id, name, text}
   let unseen = 0;
-  let sendsOnEntry = false; // the member has sent the text of the composer before the page had joined
+  let sendsOnEntry = false; // Enter was pressed before there was a room: submit the text on entering it
   let uploadBytes = 0; // at most for the files of a message; 0: none are taken
   let picked = []; // files of the message that is being written: {name, type, size, data}
   const rows = new Map(); // message id -> {element, event}
@@ -864,8 +864,8 @@
 
   function submit() {
     const text = $("text").value.trim();
-    if (!room) { sendsOnEntry = true; return; }
     if (!text && !picked.length) return;
+    if (!room) { sendsOnEntry = true; return; }
     let rest = text.toLowerCase();
     const mentions = [];
     for (const [id, name] of [...people].sort((a, b) => b[1].length - a[1].length)) { // "@Ann (2)" does not mention Ann
@@ -962,7 +962,7 @@
 
   function listenForText() {
     $("composer").onsubmit = (event) => { event.preventDefault(); submit(); };
-    $("text").oninput = () => { fit(); showHints(); };
+    $("text").oninput = () => { sendsOnEntry = false; fit(); showHints(); };
     $("text").onkeydown = onKey;
     $("text").onblur = closeHints;
   }
